@@ -11,9 +11,11 @@ use engine::{
 };
 use keys::item::Item;
 use operate::{
-    progress::Progress,
     tables::{Deployment, VerifyOptions},
-    verify::check::{Checked, FINDING, ReadPrice, WAITING, check},
+    verify::{
+        Progress,
+        check::{Checked, FINDING, ReadPrice, WAITING, check},
+    },
 };
 use serde_dynamo::AttributeValue;
 use serde_json::Value;

@@ -17,8 +17,8 @@ use operate::{
         AuditOptions, Audited, SeenSoFar, audit,
         totals::{DerivationAudit, WorstValue},
     },
-    progress::Progress,
     tables::Deployment,
+    verify::Progress,
 };
 use serde_dynamo::AttributeValue;
 use store::{

@@ -14,11 +14,10 @@ use derive::{
 use engine::ledger::LedgerKind;
 use keys::{counter::CounterKey, item::Item, key::Key};
 use operate::{
-    failure::OperateError,
-    progress::Progress,
+    OperateError,
     tables::{Deployment, VerifyOptions},
     verify::{
-        Finding,
+        Finding, Progress,
         check::{Checked, Difference, FINDING, ReadPrice, UNDECIDED, WAITING, check},
     },
     why::{Explanation, ValueState, WhyRequest, why},

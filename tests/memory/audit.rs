@@ -12,9 +12,8 @@ use derive::{
 use keys::{item::Item, key::Key};
 use operate::{
     audit::{AuditOptions, SeenSoFar, audit},
-    progress::Progress,
     tables::Deployment,
-    verify::check::ReadPrice,
+    verify::{Progress, check::ReadPrice},
 };
 use peak_alloc::PeakAlloc;
 use serde_dynamo::AttributeValue;

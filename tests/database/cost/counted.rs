@@ -27,12 +27,11 @@ use serde_dynamo::AttributeValue;
 use store::memory::MemoryStore;
 use stream::{
     checkpoint::MemoryCheckpoints,
+    failure::FolderDestination,
     function::{FunctionError, LambdaFunction},
     poller::EventSourceMapping,
     progress::Observer,
-    response::FolderDestination,
-    shared::Stream,
-    source::{ApiError, IteratorAt, ListedShard, RecordPage, ShardPage, StreamApi},
+    source::{ApiError, IteratorAt, ListedShard, RecordPage, ShardPage, Stream, StreamApi},
 };
 use tokio::{
     sync::watch,
@@ -205,7 +204,7 @@ fn deployed(function: &Arc<Noting>, ledger: LedgerKind) -> EventSourceMapping {
         mapping(&family.to_string(), ARN, &[family], ledger, filters),
         &Stream::over(Arc::clone(&function.stream) as Arc<dyn StreamApi>),
         Arc::clone(function) as Arc<dyn LambdaFunction>,
-        Arc::new(MemoryCheckpoints::new()),
+        Arc::new(MemoryCheckpoints::default()),
         Arc::new(FolderDestination::new("/nowhere")),
         Arc::new(Silent),
     );

@@ -24,10 +24,10 @@ use engine::{
 };
 use keys::{counter::CounterKey, item::Item, key::Key, value::whole_number};
 use operate::{
-    loss::keeps,
     repair::remedy::{Repaired, Repairing},
     verify::{
         Extent, Finding, Scope, VerifyEvent,
+        marks::keeps,
         run::{Limits, Verification},
         scan::WINDOW_BYTES,
         tallies::{Contribution, Reached, Tallies, Undecided},

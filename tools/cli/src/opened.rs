@@ -33,7 +33,7 @@ use functions::{
 use keys::tables::TableForm;
 use operate::tables::{Deployment, TableStream};
 use store::dynamo::DynamoStore;
-use stream::shared::Stream;
+use stream::source::Stream;
 
 use crate::{
     args::{ApplicationTables, Connection, Writing, ledger_table},

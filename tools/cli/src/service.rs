@@ -33,13 +33,12 @@ use operate::checkpoints::LedgerCheckpoints;
 use store::{Store, StoreError, dynamo::DynamoStore};
 use stream::{
     checkpoint::{Checkpoints, MemoryCheckpoints},
-    delivered::{EventCount, MappingCounts},
+    failure::FolderDestination,
     function::{HttpFunction, LambdaFunction},
     mapping::Mapping,
     poller::{EventSourceMapping, StreamError},
-    progress::{Invocation, Observer},
-    response::FolderDestination,
-    shared::Stream,
+    progress::{EventCount, Invocation, MappingCounts, Observer},
+    source::Stream,
 };
 use tokio::{
     sync::{Notify, watch},
@@ -162,7 +161,7 @@ impl Service {
             let (stream, checkpoints) = streams.entry(&mapping.stream_arn).or_insert_with_key(|arn| {
                 let checkpoints: Arc<dyn Checkpoints> = match plan.mode {
                     Mode::Apply => Arc::new(LedgerCheckpoints::new(Arc::clone(&plan.store), layout.clone(), arn)),
-                    Mode::Observe => Arc::new(MemoryCheckpoints::new()),
+                    Mode::Observe => Arc::new(MemoryCheckpoints::default()),
                 };
                 (Stream::new(plan.streams.clone(), arn), checkpoints)
             });

@@ -17,7 +17,7 @@ use crate::{
         shown::{SLOT_MS, SLOTS, SpentUnits, SpentWrites, WriteTotal, amount, count_of},
     },
     frame::{self, ConsolePage},
-    json, live,
+    json,
 };
 
 /// Size of the picture: of a slot's bars, of the axis, and of the space above it and left of it.
@@ -45,9 +45,9 @@ pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S
                 "DynamoDB charges write units. These are the units that the functions wrote to keep derived values right, beside "
                 "the application's own writes."
             }
-            (live::part("/cost/events", &part(&console, flow)))
+            (frame::live_part("/cost/events", &part(&console, flow)))
             (json::link("/cost.json"))
-            (live::script())
+            (frame::live_updates())
         },
     )
 }

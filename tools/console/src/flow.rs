@@ -8,14 +8,10 @@
 //!
 //! # Events
 //!
-//! New changes of the flow: one stream of server-sent events per page.
-//!
-//! An event's data is JSON text: the change in the page's form. Its id is the number of the update, so that a browser
-//! that lost its connection continues after it.
+//! Each page has one stream of server-sent events. An event's data is JSON text: the change in the page's form. Its id
+//! is the number of the update, so that a browser that lost its connection continues after it.
 
 pub mod entry;
-pub(crate) mod followed;
-pub(crate) mod object;
 pub(crate) mod shown;
 
 use std::{
@@ -33,15 +29,19 @@ use axum::{
         sse::{Event, KeepAlive, Sse},
     },
 };
-use derive::{catalogue::Catalogue, plan::RecordKind, position::RecordAt, schema::Schema};
+use derive::{catalogue::Catalogue, plan::RecordKind, position::RecordAt, schema::Schema, write::Table};
 use engine::{
     batch::Handled,
     clock::{Clock as _, SystemClock},
 };
 use futures::stream::{self, StreamExt as _};
 use maud::{Markup, html};
-use operate::written::written;
+use operate::{
+    objects::key,
+    words::{time, written},
+};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use store::Store;
 use tokio::sync::watch;
 
@@ -56,7 +56,7 @@ use crate::{
 };
 
 /// Limit on the stored changes.
-pub(crate) const ENTRIES_MAX: usize = 2_000;
+const ENTRIES_MAX: usize = 2_000;
 
 /// The last changes, and the effects of each.
 pub struct Flow {
@@ -68,7 +68,6 @@ pub struct Flow {
     updates: watch::Sender<u64>,
 }
 
-/// The stored changes.
 #[derive(Default)]
 struct KeptChanges {
     /// The oldest first.
@@ -170,7 +169,6 @@ impl Flow {
         a_second(kept.entries.iter().filter(is_recent).count(), window_ms)
     }
 
-    /// Metrics of each derivation.
     pub(crate) fn figures(&self) -> BTreeMap<String, DerivationFigures> {
         let (kept, now_ms) = (self.kept(), SystemClock.now_ms());
         DerivationFigures::of(kept.entries.iter(), now_ms, kept.window_ms(now_ms))
@@ -305,11 +303,11 @@ fn entry_update(entry: &entry::FlowEntry) -> u64 {
 // ---- The page of the flow ----
 
 /// Why there is no flow.
-pub(crate) const NO_FLOW: &str = "No functions run here. The flow is shown by the console of `ripple dev` where it runs the \
+const NO_FLOW: &str = "No functions run here. The flow is shown by the console of `ripple dev` where it runs the \
                                   functions itself: open the address that it prints.";
 
 /// Changes that the page displays when it is loaded.
-pub(crate) const SHOWN: usize = 200;
+const SHOWN: usize = 200;
 
 pub(crate) async fn page<S: Store + 'static>(
     State(console): State<Arc<Console<S>>>,
@@ -364,20 +362,20 @@ fn choice(name: &str, chosen: &str, values: impl Iterator<Item = (String, String
 #[serde(default)]
 pub(crate) struct Selection {
     /// Only changes of this entity; all if empty.
-    pub(crate) entity: String,
+    entity: String,
     /// Only changes for this derivation; all if empty.
-    pub(crate) derivation: String,
+    derivation: String,
     /// Only changes of items whose key, in the form of a page, contains this.
-    pub(crate) key: String,
+    key: String,
     /// Only changes with this [outcome](OUTCOMES); all if empty.
-    pub(crate) outcome: String,
+    outcome: String,
     /// True if every record is displayed. Otherwise only records with effects, or that could not be applied.
     #[serde(skip_serializing_if = "is_false")]
-    pub(crate) echoes: bool,
+    echoes: bool,
 }
 
 /// The selectable outcomes, each with its label.
-pub(crate) const OUTCOMES: [(&str, &str); 5] = [
+const OUTCOMES: [(&str, &str); 5] = [
     ("written", "something was written"),
     ("trouble", "could not be applied"),
     ("again", "delivered again"),
@@ -386,7 +384,7 @@ pub(crate) const OUTCOMES: [(&str, &str); 5] = [
 ];
 
 impl Selection {
-    pub(crate) fn holds(&self, entry: &FlowEntry) -> bool {
+    fn holds(&self, entry: &FlowEntry) -> bool {
         let has_trouble = entry.troubles().next().is_some();
         let is_echo = entry.record != RecordKind::Change && entry.writes().next().is_none() && !has_trouble;
         (self.echoes || !is_echo)
@@ -404,7 +402,7 @@ impl Selection {
     }
 
     /// The address of a page with this selection.
-    pub(crate) fn address(&self, page: &str) -> String {
+    fn address(&self, page: &str) -> String {
         // Any text can be encoded in an address.
         format!("{page}?{}", serde_urlencoded::to_string(self).unwrap_or_default())
     }
@@ -434,6 +432,72 @@ impl Trouble {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
 fn is_false(value: &bool) -> bool {
     !value
+}
+
+// ---- The changes as JSON, with the selection of the page ----
+
+pub(crate) async fn object<S: Store + 'static>(
+    State(console): State<Arc<Console<S>>>,
+    Query(selection): Query<Selection>,
+) -> Response {
+    let Some(flow) = &console.flow else { return json::failed(StatusCode::NOT_FOUND, NO_FLOW) };
+    let (entries, _) = flow.entries(|entry| selection.holds(entry), SHOWN);
+    json::object(json!({ "changes": entries.iter().map(change).collect::<Vec<_>>() }))
+}
+
+fn change(entry: &FlowEntry) -> Value {
+    let asked = entry.asked.iter().map(|(derivation, effect)| json!({ "derivation": derivation, "effect": effect }));
+    let changed = entry.changed.iter().map(|it| json!({ "name": it.name, "old": it.old, "new": it.new }));
+    json!({
+        "event": entry.event,
+        "name": entry.action,
+        "entity": entry.entity,
+        "item": key(&entry.item),
+        "created_at": entry.created_ms.map(time),
+        "came_at": time(entry.came_ms),
+        "changed": changed.collect::<Vec<_>>(),
+        "more_changed": entry.n_more,
+        "asked": asked.collect::<Vec<_>>(),
+        "deliveries": entry.deliveries.iter().map(delivery).collect::<Vec<_>>(),
+        "delivered": entry.n_deliveries,
+    })
+}
+
+fn delivery(delivery: &FlowDelivery) -> Value {
+    let FlowDelivery { function, began_ms, elapsed_ms, writes, n_writes, trouble, .. } = delivery;
+    json!({
+        "function": function,
+        "began_at": time(*began_ms),
+        "elapsed_ms": elapsed_ms,
+        "writes": writes.iter().map(write).collect::<Vec<_>>(),
+        "written": n_writes,
+        "trouble": trouble.as_ref().map(|trouble| {
+            let (outcome, why) = of_trouble(trouble);
+            json!({ "outcome": outcome, "why": why })
+        }),
+    })
+}
+
+fn of_trouble(trouble: &Trouble) -> (&'static str, &str) {
+    match trouble {
+        Trouble::Again(why) => ("again", why),
+        Trouble::Killed(why) => ("killed", why),
+        Trouble::Parked(why) => ("parked", why),
+        Trouble::Refused(why) => ("refused", why),
+        Trouble::Unreadable(why) => ("unreadable", why),
+    }
+}
+
+fn write(write: &FlowWrite) -> Value {
+    let effects = write.effects.iter().map(|(derivation, what)| json!({ "derivation": derivation, "what": what }));
+    json!({
+        "table": if write.table == Table::Main { "main" } else { "ledger" },
+        "item": key(&write.item),
+        "effects": effects.collect::<Vec<_>>(),
+        "at": time(write.at_ms),
+        "write_units": write.units,
+        "shared_with": write.n_others,
+    })
 }
 
 #[cfg(test)]

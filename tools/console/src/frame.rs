@@ -1,15 +1,26 @@
-//! The parts that all pages share: the head, the navigation, and the form that looks an item up.
+//! The parts that all pages share: the head, the navigation, the form that looks an item up, and parts that are updated
+//! whenever something changes.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
+    extract::State,
     http::{StatusCode, header},
-    response::{Html, IntoResponse},
+    response::{
+        Html, IntoResponse, Response,
+        sse::{Event, KeepAlive, Sse},
+    },
 };
 use engine::clock::{Clock as _, SystemClock};
+use futures::stream;
 use keys::key::Key;
 use maud::{DOCTYPE, Markup, html};
 use operate::words;
+use store::Store;
+use tokio::sync::watch;
 
-/// A page.
+use crate::{Console, flow::Flow};
+
 pub(crate) type ConsolePage = (StatusCode, Html<String>);
 
 const STYLE: &str = include_str!("style.css");
@@ -35,12 +46,10 @@ const PAGES: [(&str, &[NamedPage]); 3] = [
     ),
 ];
 
-/// A page with a title.
 pub(crate) fn page(title: &str, content: &Markup) -> ConsolePage {
     framed(StatusCode::OK, title, content)
 }
 
-/// A page with an error.
 pub(crate) fn failed(status: StatusCode, why: &str) -> ConsolePage {
     framed(status, "Not shown", &html! { p.empty { (why) } })
 }
@@ -84,24 +93,20 @@ fn framed(status: StatusCode, title: &str, content: &Markup) -> ConsolePage {
     (status, Html(page.into_string()))
 }
 
-/// The style of all pages.
 pub(crate) async fn style() -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], STYLE)
 }
 
-/// The script of the flow.
 pub(crate) async fn flow_script() -> impl IntoResponse {
     ([(header::CONTENT_TYPE, JAVASCRIPT)], FLOW_SCRIPT)
 }
 
-/// The script of live parts.
 pub(crate) async fn live_script() -> impl IntoResponse {
     ([(header::CONTENT_TYPE, JAVASCRIPT)], LIVE_SCRIPT)
 }
 
 // ---- Addresses of pages ----
 
-/// The page of an item.
 pub(crate) fn of_item(key: &Key) -> String {
     address("/item", &[("pk", &key.pk), ("sk", &key.sk)])
 }
@@ -119,7 +124,6 @@ pub(crate) fn of_collection(index: Option<&str>, pk: &str) -> String {
     address("/collection", &named)
 }
 
-/// The page of a change.
 pub(crate) fn of_change(event: &str) -> String {
     address("/change", &[("event", event)])
 }
@@ -129,12 +133,10 @@ pub(crate) fn of_try(event: &str) -> String {
     address("/parked/try", &[("id", event)])
 }
 
-/// The flow of an item.
 pub(crate) fn of_item_flow(key: &Key) -> String {
     address("/flow", &[("key", &key.to_string())])
 }
 
-/// The flow of a derivation.
 pub(crate) fn of_flow(derivation: &str) -> String {
     address("/flow", &[("derivation", derivation)])
 }
@@ -166,6 +168,47 @@ fn far(at_ms: u64, now_ms: u64) -> String {
         s => format!("{} days", s / 86_400),
     };
     if at_ms > now_ms { format!("in {far}") } else { format!("{far} ago") }
+}
+
+// ---- Parts that are updated whenever something changes ----
+
+/// Time between two updates of one page, so that a browser has time to render.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// A part with the address of its events.
+pub(crate) fn live_part(address: &str, content: &Markup) -> Markup {
+    html! { div.live data-live=(address) { (content) } }
+}
+
+/// The element that loads the script of live parts.
+pub(crate) fn live_updates() -> Markup {
+    html! { script type="module" src="/live.js" {} }
+}
+
+/// The updates of a part that the functions of this process change.
+pub(crate) fn flow_updates<S: Store + 'static>(
+    State(console): State<Arc<Console<S>>>,
+    part: fn(&Console<S>, &Flow) -> Markup,
+) -> Response {
+    let Some(flow) = console.flow.clone() else {
+        return failed(StatusCode::NOT_FOUND, "No functions run here.").into_response();
+    };
+    updates(flow.watch(), move || part(&console, &flow))
+}
+
+/// The part after each change: an event's data is JSON text.
+pub(crate) fn updates(changes: watch::Receiver<u64>, part: impl Fn() -> Markup + Send + Sync + 'static) -> Response {
+    // A page may be older than its stream, so the first event is sent at once.
+    let events = stream::unfold((changes, part, true), |(mut changes, part, is_first)| async move {
+        if !is_first {
+            tokio::time::sleep(LOOK_EVERY).await;
+            changes.changed().await.ok()?;
+        }
+        changes.mark_unchanged();
+        let data = serde_json::to_string(&part().into_string()).unwrap_or_default();
+        Some((Ok::<_, Infallible>(Event::default().event("part").data(data)), (changes, part, false)))
+    });
+    Sse::new(events).keep_alive(KeepAlive::default()).into_response()
 }
 
 #[cfg(test)]

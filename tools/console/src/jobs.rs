@@ -1,16 +1,21 @@
-//! The page of jobs.
+//! The page of jobs, and the commands for them.
 
 use std::sync::Arc;
 
-use axum::{extract::State, http::StatusCode, response::Response};
+use axum::{
+    extract::State,
+    http::StatusCode,
+    response::{IntoResponse as _, Redirect, Response},
+};
 use engine::{
     backoff::describe,
     clock::{Clock as _, SystemClock},
     job::{Job, Task},
-    jobs::ground::sweep::jobs,
+    jobs::{JobOrder, ground::sweep::jobs},
 };
 use maud::{Markup, html};
-use operate::objects::job::{HeldCascades, jobs_list, left_ms, pages, per_second, state_of};
+use operate::objects::{HeldCascades, jobs_list, left_ms, pages, per_second, state_of};
+use serde::Deserialize;
 use store::Store;
 
 use crate::{
@@ -46,6 +51,57 @@ impl<S: Store> Console<S> {
         }
         Ok((jobs, held))
     }
+
+    fn job_buttons(&self, id: &str, is_paused: bool) -> Markup {
+        let is_offered = |order: &JobOrder| match order {
+            JobOrder::Pause => !is_paused,
+            JobOrder::Resume => is_paused,
+            JobOrder::Cancel => true,
+        };
+        html! {
+            @for (name, _) in JOB_ORDERS.iter().filter(|(_, order)| is_offered(order)) {
+                (self.button("/jobs/order", &[("id", id), ("order", name)], name))
+            }
+        }
+    }
+}
+
+/// A command for a job.
+#[derive(Debug, Deserialize)]
+struct OrderedJob {
+    /// Sort key of the job.
+    id: String,
+    order: String,
+}
+
+/// Commands for jobs, each with the name that its button sends.
+const JOB_ORDERS: [(&str, JobOrder); 3] =
+    [("pause", JobOrder::Pause), ("resume", JobOrder::Resume), ("cancel", JobOrder::Cancel)];
+
+/// Pauses, resumes or cancels a job.
+pub(crate) async fn order<S: Store + 'static>(State(console): State<Arc<Console<S>>>, form: String) -> Response {
+    let OrderedJob { id, order } = match console.ordered(&form) {
+        Ok(ordered) => ordered,
+        Err(refused) => return refused.into_response(),
+    };
+    let Some((_, order)) = JOB_ORDERS.iter().find(|(name, _)| *name == order) else {
+        return frame::failed(StatusCode::BAD_REQUEST, "A job is paused, resumed or cancelled.").into_response();
+    };
+    let jobs = match jobs(&console.opened.store, &console.opened.schema.layout).await {
+        Ok(jobs) => jobs,
+        Err(error) => return failed_call(&describe(&error)),
+    };
+    // A job that has ended is no longer on the page, so no message is needed.
+    for job in jobs.iter().filter(|job| job.key.sk == id) {
+        if let Err(error) = console.engine.order(job, *order, SystemClock.now_ms().saturating_add(READ_MS_MAX)).await {
+            return failed_call(&describe(&error));
+        }
+    }
+    Redirect::to("/jobs").into_response()
+}
+
+fn failed_call(why: &str) -> Response {
+    frame::failed(StatusCode::BAD_GATEWAY, why).into_response()
 }
 
 fn whole<S: Store>(console: &Console<S>, jobs: &[Job], held: &HeldCascades) -> Markup {

@@ -24,7 +24,6 @@ use crate::{Console, cost, design, flow, item, jobs, parked, query, verification
 /// Limit on the text of an error.
 const WHY_BYTES_MAX: usize = 4_096;
 
-/// The addresses of the objects.
 pub(crate) fn addresses<S: Store + 'static>() -> Router<Arc<Console<S>>> {
     Router::new()
         .route("/schema.json", get(async || answered(StatusCode::OK, &json_schema())))
@@ -32,8 +31,8 @@ pub(crate) fn addresses<S: Store + 'static>() -> Router<Arc<Console<S>>> {
         .route("/jobs.json", get(jobs::object::<S>))
         .route("/parked.json", get(parked::object::<S>))
         .route("/verify.json", get(verification::object::<S>))
-        .route("/repair.json", get(verification::repair::object::<S>))
-        .route("/flow.json", get(flow::object::object::<S>))
+        .route("/repair.json", get(verification::repair_json::<S>))
+        .route("/flow.json", get(flow::object::<S>))
         .route("/cost.json", get(cost::object::<S>))
         .route("/collection.json", get(query::object::<S>))
         .route("/pattern.json", get(design::pattern::object::<S>))

@@ -10,18 +10,15 @@
 
 mod cost;
 mod design;
-mod explained;
 pub mod flow;
 mod frame;
 mod item;
 mod jobs;
 mod json;
-mod live;
-pub mod local;
-mod orders;
 mod overview;
 mod parked;
 mod query;
+pub mod requests;
 pub mod step;
 mod verification;
 
@@ -46,14 +43,13 @@ use tokio::{net::TcpListener, sync::Mutex};
 
 use crate::{
     flow::Flow,
-    step::{StepGate, scene::act::SceneRun},
+    step::{StepGate, act::SceneRun},
     verification::LastVerification,
 };
 
 /// Time limit for a call, in milliseconds.
 pub(crate) const READ_MS_MAX: u64 = 30_000;
 
-/// State of the console.
 pub(crate) struct Console<S> {
     pub(crate) opened: Deployment<S>,
     pub(crate) engine: Engine<Arc<S>>,
@@ -63,14 +59,12 @@ pub(crate) struct Console<S> {
     pub(crate) flow: Option<Arc<Flow>>,
     /// The gate that holds the stream before them.
     pub(crate) step: Option<Arc<StepGate<S>>>,
-    /// The current scene.
     pub(crate) scene: Mutex<Option<SceneRun>>,
     pub(crate) verification: LastVerification,
     /// Whether the pages may start commands that write.
     pub(crate) writes: ConsoleWrites,
     /// The token that a command's form must contain.
     token: String,
-    /// The address of the console.
     pub(crate) address: SocketAddr,
 }
 
@@ -123,8 +117,8 @@ pub async fn serve<S: Store + 'static>(served: Served<S>, listener: TcpListener)
     let console = Arc::new(Console { opened, engine, design, flow, step, scene, verification, writes, token, address });
     let pages = Router::new()
         .route("/", get(overview::page::<S>))
-        .route("/happening", get(async |console| live::of_flow::<S>(console, overview::happening)))
-        .route("/derivations", get(async |console| live::of_flow::<S>(console, overview::measured)))
+        .route("/happening", get(async |console| frame::flow_updates::<S>(console, overview::happening)))
+        .route("/derivations", get(async |console| frame::flow_updates::<S>(console, overview::measured)))
         .route("/flow", get(flow::page::<S>))
         .route("/flow/events", get(flow::events::<S>))
         .route("/flow.js", get(frame::flow_script))
@@ -133,15 +127,15 @@ pub async fn serve<S: Store + 'static>(served: Served<S>, listener: TcpListener)
         .route("/step/events", get(step::page::events::<S>))
         .route("/step/hold", post(step::page::holds::<S>))
         .route("/step/deliver", post(step::page::delivers::<S>))
-        .route("/step/scene", get(step::scene::page::page::<S>))
-        .route("/step/scene/begin", post(step::scene::page::begins::<S>))
-        .route("/step/scene/next", post(step::scene::page::nexts::<S>))
-        .route("/change", get(flow::followed::page::<S>))
+        .route("/step/scene", get(step::page::scene_page::<S>))
+        .route("/step/scene/begin", post(step::page::begins::<S>))
+        .route("/step/scene/next", post(step::page::nexts::<S>))
+        .route("/change", get(flow::shown::change_page::<S>))
         .route("/find", get(item::find))
         .route("/item", get(item::page::<S>))
         .route("/collection", get(query::page::<S>))
         .route("/cost", get(cost::page::<S>))
-        .route("/cost/events", get(async |console| live::of_flow::<S>(console, cost::part)))
+        .route("/cost/events", get(async |console| frame::flow_updates::<S>(console, cost::part)))
         .route("/design", get(design::page::<S>))
         .route("/pattern", get(design::pattern::page::<S>))
         .route("/pattern/write", get(design::writing::page::<S>).post(design::writing::run::<S>))
@@ -149,15 +143,15 @@ pub async fn serve<S: Store + 'static>(served: Served<S>, listener: TcpListener)
         .route("/parked/try", get(parked::tried::<S>))
         .route("/parked/redrive", post(parked::redriven::<S>))
         .route("/jobs", get(jobs::page::<S>))
-        .route("/jobs/order", post(orders::job::<S>))
+        .route("/jobs/order", post(jobs::order::<S>))
         .route("/verify", get(verification::page::<S>).post(verification::begun::<S>))
-        .route("/verify/plan", post(verification::repair::planned::<S>))
-        .route("/verify/repair", post(verification::repair::applied::<S>))
+        .route("/verify/plan", post(verification::planned::<S>))
+        .route("/verify/repair", post(verification::applied::<S>))
         .route("/style.css", get(frame::style))
         .merge(json::addresses())
         .fallback(|| async { frame::failed(StatusCode::NOT_FOUND, "There is no such page.").into_response() })
         .layer(middleware::from_fn(json::errors))
-        .layer(middleware::from_fn_with_state(Arc::clone(&console), orders::guarded::<S>))
+        .layer(middleware::from_fn_with_state(Arc::clone(&console), requests::guarded::<S>))
         .with_state(console);
     axum::serve(listener, pages).await
 }

@@ -27,7 +27,7 @@ use crate::{
         shown::{self, DerivationFigures, SpentWrites},
     },
     frame::{self, ConsolePage},
-    live,
+    item::typed,
 };
 
 /// Items, and changes, that the page displays.
@@ -80,7 +80,7 @@ fn whole<S: Store>(console: &Console<S>, present: &Present) -> Markup {
         (is_well(console, present))
         @if let Some(flow) = &console.flow {
             h2 { "What is happening" }
-            (live::part("/happening", &happening(console, flow)))
+            (frame::live_part("/happening", &happening(console, flow)))
         }
         h2 { "What you can try" }
         (cards(console, present))
@@ -93,10 +93,10 @@ fn whole<S: Store>(console: &Console<S>, present: &Present) -> Markup {
             }
         }
         @match &console.flow {
-            Some(flow) => (live::part("/derivations", &measured(console, flow))),
+            Some(flow) => (frame::live_part("/derivations", &measured(console, flow))),
             None => (derivations(console, None)),
         }
-        (live::script())
+        (frame::live_updates())
     }
 }
 
@@ -306,9 +306,17 @@ fn touched(touches: &[String]) -> String {
     std::iter::once(deleted).filter(|it| it != " deleted").chain(others).collect::<Vec<_>>().join(", ")
 }
 
-/// An item with its type, and further cells of its row.
-pub(crate) fn item_row(schema: &Schema, key: &Key, item: &Item, more: &Markup) -> Markup {
-    html! { tr { td { (frame::key(key)) } td { (entity_of(schema, key, item)) } td { (more) } } }
+/// A table of items with their types and all of their attributes.
+pub(crate) fn items_table(schema: &Schema, items: &[Item]) -> Markup {
+    let items: Vec<(Key, &Item)> = items.iter().filter_map(|item| Some((schema.layout.key(item)?, item))).collect();
+    html! {
+        div.wide tabindex="0" { table {
+            thead { tr { th { "item" } th { "type" } th { "all of it" } } }
+            tbody { @for (key, item) in &items {
+                tr { td { (frame::key(key)) } td { (entity_of(schema, key, item)) } td { (typed("JSON", item)) } }
+            } }
+        } }
+    }
 }
 
 fn entity_of<'a>(schema: &'a Schema, key: &'a Key, item: &'a Item) -> &'a str {

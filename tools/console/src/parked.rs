@@ -13,7 +13,6 @@ use derive::{
     declaration::Rollup,
     derivation::Derivation,
     effect::{Add, Effect},
-    family::Family,
     kind::Shape,
     plan::plan,
     position::DerivationAt,
@@ -21,7 +20,6 @@ use derive::{
 use engine::{
     account::Account,
     backoff::describe,
-    batch::Engine,
     clock::{Clock as _, SystemClock},
     inspect::{ListedUnreadable, ToRecount, to_recount, unreadable},
     look::listing::ALL_DERIVATIONS,
@@ -29,7 +27,6 @@ use engine::{
     reading::HeldItems,
     record::decode,
     redrive::Redriven,
-    registry::RegistryWatch,
 };
 use keys::{
     counter::{CounterKey, REVISION, SUM, VALUE},
@@ -40,21 +37,20 @@ use keys::{
 use maud::{Markup, html};
 use operate::{
     objects::parked_list,
-    redriving::{ChangeOutcome, redrive},
-    words::counted,
-    written::written,
+    parked::{ChangeOutcome, redrive},
+    words::{counted, written},
 };
 use serde::Deserialize;
 use store::{Store, observing::Observing};
 
 use crate::{
     Console, READ_MS_MAX,
-    explained::text,
     flow::{
         entry::{FlowEntry, FlowWrite},
         shown,
     },
     frame::{self, ConsolePage},
+    item::text,
     json,
 };
 
@@ -289,12 +285,10 @@ pub(crate) async fn tried<S: Store + 'static>(
 impl<S: Store + 'static> Console<S> {
     /// The expected result of a redrive of a change, in words.
     async fn would(&self, change: &ParkedChange) -> Markup {
-        let (schema, catalogue) = (&self.opened.schema, &self.opened.catalogue);
-        let store = Arc::new(Observing::new(Arc::clone(&self.opened.store), schema.layout.clone()));
-        let families = vec![Family::Additive, Family::LevelTriggered];
-        let engine = Engine::new(Arc::clone(schema), Arc::clone(catalogue), families, store, Arc::new(SystemClock));
-        let engine = engine.watching(RegistryWatch::reading(0));
-        match engine.redrive(change, SystemClock.now_ms().saturating_add(READ_MS_MAX)).await {
+        let layout = self.opened.schema.layout.clone();
+        let store = Arc::new(Observing::new(Arc::clone(&self.opened.store), layout));
+        match self.opened.engine_over(store, 0).redrive(change, SystemClock.now_ms().saturating_add(READ_MS_MAX)).await
+        {
             Ok(Redriven::Applied(account)) => html! {
                 p.right { "It would be applied." }
                 (self.asked(change))

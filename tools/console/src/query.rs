@@ -13,7 +13,7 @@ use derive::{
     write::Table,
 };
 use engine::backoff::describe;
-use keys::{item::Item, key::Key, size::item_bytes};
+use keys::{item::Item, size::item_bytes};
 use maud::{Markup, html};
 use operate::words::counted;
 use serde::{Deserialize, Serialize};
@@ -22,10 +22,10 @@ use store::{Page, Store};
 
 use crate::{
     Console,
-    explained::{read_units_text, typed},
     frame::{self, ConsolePage},
+    item::read_units_text,
     json,
-    overview::item_row,
+    overview::items_table,
 };
 
 /// Default number of items of a page, and its maximum.
@@ -81,14 +81,13 @@ pub(crate) async fn page<S: Store + 'static>(
                 @if consistency == Consistency::Strong { "one for each 4 KB." } @else { "half a unit for each 4 KB, because it is read eventually." }
                 @if has_more { " There are more items." }
             }
-            (found(&console, &items))
+            (items_table(console.engine.schema(), &items))
         }
         (json::link(&address.object()))
     };
     frame::page(&format!("Query{place} under {}", address.pk), &content)
 }
 
-/// The result of a query.
 struct QueryFound {
     items: Vec<Item>,
     /// Its read units.
@@ -110,19 +109,7 @@ pub(crate) async fn object<S: Store + 'static>(
     }
 }
 
-fn found<S: Store>(console: &Console<S>, items: &[Item]) -> Markup {
-    let schema = console.engine.schema();
-    let items: Vec<(Key, &Item)> = items.iter().filter_map(|item| Some((schema.layout.key(item)?, item))).collect();
-    html! {
-        div.wide tabindex="0" { table {
-            thead { tr { th { "item" } th { "type" } th { "all of it" } } }
-            tbody { @for (key, item) in &items { (item_row(schema, key, item, &typed("JSON", item))) } }
-        } }
-    }
-}
-
 impl QueryAddress {
-    /// Runs the query.
     async fn found<S: Store>(&self, console: &Console<S>) -> Result<QueryFound, (StatusCode, String)> {
         let query = self.query(console).map_err(|why| (StatusCode::BAD_REQUEST, why))?;
         let read = console.patience().call(|| console.opened.store.query(Table::Main, &query, None)).await;

@@ -7,12 +7,20 @@
 //!
 //! *Why no record is delivered before an earlier undelivered one*: Lambda does not do that within a shard, and the
 //! watermarks ledger relies on it.
+//!
+//! # Killed invocations
+//!
+//! [`KillingStore`] ends an invocation after a number of writes, as Lambda does at a time-out, at any point of the
+//! invocation. A call counts if it writes into the application's table. Writes to the ledger alone, such as the note of
+//! a new stream shard, do not count.
+//!
+//! *Keeps true*: a write is either sent and gets its response, or is not sent at all, so the listed writes are those
+//! that happened. The first write beyond the limit never gets a response; the caller of the invocation then drops it.
 
-pub(crate) mod delivering;
-pub mod killing;
+pub(crate) mod act;
+mod delivering;
 pub(crate) mod page;
 pub(crate) mod scene;
-mod through;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -20,20 +28,24 @@ use std::{
     time::{Duration, Instant},
 };
 
-use derive::family::Family;
+use derive::{
+    family::Family,
+    query::{Consistency, Query},
+    write::{Table, Transaction, Write},
+};
 use engine::{
     batch::{Engine, Handled},
     ledger::watermarks::Sequence,
+    record::key_of,
 };
-use store::Store;
+use keys::{item::Item, key::Key, layout::Layout};
+use store::{Cursor, Outcome, Page, Segment, Store, StoreError, TransactOutcome, Units, Updated};
 use tokio::sync::watch;
 
-use self::{
-    delivering::{DeliveredRecord, DeliveryReport},
-    killing::KillingStore,
+use crate::{
+    flow::entry::UnansweredInvocation,
+    step::delivering::{BatchEnvelope, DeliveredRecord, DeliveryReport, DeliveryWay, EndedHow, HeldBatch, WhichRecord},
 };
-use crate::flow::entry::UnansweredInvocation;
-use crate::step::delivering::{BatchEnvelope, HeldBatch};
 
 /// Records that can be delivered again: the last ones.
 const DELIVERED_MAX: usize = 30;
@@ -93,7 +105,6 @@ pub struct StepGate<S> {
     quiet: OnceLock<QuietSince>,
 }
 
-/// State of the stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum StreamFlow {
     /// The functions get the records at once.
@@ -230,5 +241,264 @@ impl HeldStream {
     /// Number of held records of a function.
     pub(crate) fn n_waiting(&self, function: usize) -> usize {
         self.batches.values().filter(|(at, _)| *at == function).map(|(_, batch)| batch.waiting.len()).sum()
+    }
+}
+
+// ---- Delivering records at once that are not part of a scene ----
+
+/// Longest wait for a record, and for the end of its effects.
+const WAIT_MAX: Duration = Duration::from_mins(1);
+
+/// Time between two checks that everything is handled.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Number of deliveries of a record that is not done.
+const TRIES_MAX: usize = 20;
+
+impl<S: Store + 'static> StepGate<S> {
+    /// Delivers a function's records until its next record is of this item.
+    ///
+    /// # Errors
+    ///
+    /// Why the record does not come, for a person.
+    async fn bring(&self, function: usize, key: &Key, layout: &Layout) -> Result<(), String> {
+        let (began, mut n_failed) = (Instant::now(), 0);
+        loop {
+            let next = self.held().next(function).map(|next| key_of(layout, &next.record.json));
+            match next {
+                Some(of) if of.as_ref() == Some(key) => return Ok(()),
+                Some(_) => self.deliver_next(function, &mut n_failed).await?,
+                None if began.elapsed() > WAIT_MAX => return Err(format!("no record of {key} has come in a minute")),
+                None => tokio::time::sleep(LOOK_EVERY).await,
+            }
+        }
+    }
+
+    /// Delivers all records, until everything written before is handled, with all its effects.
+    ///
+    /// # Errors
+    ///
+    /// Why it does not end, for a person.
+    async fn let_through(&self) -> Result<(), String> {
+        let (began, mut n_failed) = (Instant::now(), 0);
+        loop {
+            for function in 0..self.functions.len() {
+                while self.held().next(function).is_some() {
+                    self.deliver_next(function, &mut n_failed).await?;
+                }
+            }
+            if self.is_quiet(began) {
+                return Ok(());
+            }
+            if began.elapsed() > WAIT_MAX {
+                return Err("records still come after a minute, because others write into the table".to_owned());
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    async fn deliver_next(&self, function: usize, n_failed: &mut usize) -> Result<(), String> {
+        let report = self.deliver_unseen(function, &WhichRecord::Next, DeliveryWay::Once).await;
+        for end in report.iter().flat_map(|report| &report.ends) {
+            if let EndedHow::Again(why) = &end.how {
+                *n_failed += 1;
+                if *n_failed >= TRIES_MAX {
+                    return Err(format!("a record is not done after {TRIES_MAX} deliveries: {why}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+// ---- A store that ends an invocation ----
+
+/// A store that limits the number of calls that write.
+#[derive(Debug)]
+pub struct KillingStore<S> {
+    store: S,
+    /// Limit on the calls that write; no limit if `None`.
+    n_calls_max: Option<usize>,
+    calls: watch::Sender<WriteCalls>,
+    landed: Mutex<Vec<LandedWrite>>,
+}
+
+/// Number of calls that write.
+#[derive(Clone, Copy, Debug, Default)]
+struct WriteCalls {
+    /// The counted ones.
+    n_done: usize,
+    n_counting: usize,
+    /// All calls in flight.
+    n_under_way: usize,
+    /// True if another call tried to write.
+    is_over: bool,
+}
+
+/// A write that was done.
+#[derive(Clone, Debug)]
+struct LandedWrite {
+    write: Write,
+    /// Its write units; those of a transaction are with its first write.
+    units: Units,
+}
+
+impl<S: Store> KillingStore<S> {
+    /// A store that answers no write after this number of calls that write.
+    #[must_use]
+    pub fn new(store: S, n_calls_max: Option<usize>) -> Self {
+        Self { store, n_calls_max, calls: watch::Sender::default(), landed: Mutex::default() }
+    }
+
+    /// Waits until the limit is reached and another call tries to write.
+    pub async fn killed(&self) {
+        let ended = |calls: &WriteCalls| calls.is_over && calls.n_under_way == 0;
+        // The sender lives as long as the store.
+        drop(self.calls.subscribe().wait_for(ended).await);
+    }
+
+    /// True if the limit is reached.
+    fn is_used_up(&self) -> bool {
+        self.n_calls_max.is_some_and(|n_max| self.calls.borrow().n_done >= n_max)
+    }
+
+    /// The writes that were done.
+    fn landed(&self) -> MutexGuard<'_, Vec<LandedWrite>> {
+        self.landed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets a call write, or blocks it forever.
+    async fn admitted(&self, writes: &[Write]) {
+        let (mut changes, counts) = (self.calls.subscribe(), usize::from(counts(writes)));
+        let n_max = self.n_calls_max.unwrap_or(usize::MAX);
+        loop {
+            let mut is_admitted = false;
+            self.calls.send_if_modified(|calls| {
+                is_admitted = calls.n_done + calls.n_counting < n_max;
+                calls.n_counting += if is_admitted { counts } else { 0 };
+                calls.n_under_way += usize::from(is_admitted);
+                // A call in flight may turn out to write nothing, and leaves its place to this one.
+                let is_over = !is_admitted && calls.n_done >= n_max;
+                let is_new = is_admitted || is_over != calls.is_over;
+                calls.is_over = is_over;
+                is_new
+            });
+            if is_admitted {
+                return;
+            }
+            drop(changes.changed().await);
+        }
+    }
+
+    /// Notes how a call ended: whether it wrote, and its units.
+    fn ended(&self, writes: &[Write], done: Option<Units>) {
+        if let Some(units) = done {
+            let units = std::iter::once(units).chain(std::iter::repeat(0.0));
+            let landed = writes.iter().cloned().zip(units).map(|(write, units)| LandedWrite { write, units });
+            self.landed().extend(landed);
+        }
+        let counts = usize::from(counts(writes));
+        self.calls.send_modify(|calls| {
+            calls.n_under_way -= 1;
+            calls.n_counting -= counts;
+            calls.n_done += if done.is_some() { counts } else { 0 };
+        });
+    }
+}
+
+/// True if a call with these writes writes into the application's table.
+fn counts(writes: &[Write]) -> bool {
+    writes.iter().any(|write| write.table == Table::Main)
+}
+
+impl<S: Store> Store for KillingStore<S> {
+    async fn read(&self, table: Table, keys: &[Key], consistency: Consistency) -> Result<Vec<(Key, Item)>, StoreError> {
+        self.store.read(table, keys, consistency).await
+    }
+
+    async fn query(&self, table: Table, query: &Query, after: Option<Cursor>) -> Result<Page, StoreError> {
+        self.store.query(table, query, after).await
+    }
+
+    async fn scan(&self, table: Table, segment: Segment, after: Option<Cursor>) -> Result<Page, StoreError> {
+        self.store.scan(table, segment, after).await
+    }
+
+    async fn write(&self, write: &Write) -> Result<Outcome, StoreError> {
+        let writes = std::slice::from_ref(write);
+        self.admitted(writes).await;
+        let outcome = self.store.write(write).await;
+        let done = match &outcome {
+            Ok(Outcome::Done { units }) => Some(*units),
+            _ => None,
+        };
+        self.ended(writes, done);
+        outcome
+    }
+
+    async fn update(&self, write: &Write) -> Result<Updated, StoreError> {
+        let writes = std::slice::from_ref(write);
+        self.admitted(writes).await;
+        let outcome = self.store.update(write).await;
+        let done = match &outcome {
+            Ok(Updated::Done { units, .. }) => Some(*units),
+            _ => None,
+        };
+        self.ended(writes, done);
+        outcome
+    }
+
+    async fn transact(&self, transaction: &Transaction) -> Result<TransactOutcome, StoreError> {
+        self.admitted(transaction.writes()).await;
+        let outcome = self.store.transact(transaction).await;
+        let done = match &outcome {
+            Ok(TransactOutcome::Done { units }) => Some(units.iter().map(|(_, units)| units).sum()),
+            _ => None,
+        };
+        self.ended(transaction.writes(), done);
+        outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use derive::write::Action;
+    use futures::FutureExt as _;
+    use keys::layout::Layout;
+    use store::memory::MemoryStore;
+
+    use super::*;
+
+    fn put(layout: &Layout, name: &str) -> Write {
+        let key = Key::new(name, "S");
+        let table = if name == "noted" { Table::Ledger } else { Table::Main };
+        Write { table, action: Action::Put(layout.key_item(&key)), key, guard: None }
+    }
+
+    #[test]
+    fn a_write_after_the_last_one_is_never_answered_and_does_not_land() {
+        let layout = Layout::of("PK", "SK");
+        let killing = KillingStore::new(MemoryStore::new(layout.clone()), Some(1));
+        for name in ["noted", "first"] {
+            assert!(killing.write(&put(&layout, name)).now_or_never().unwrap().is_ok());
+        }
+        assert!(killing.is_used_up() && killing.killed().now_or_never().is_none(), "nobody wanted more");
+        assert!(killing.write(&put(&layout, "noted")).now_or_never().is_none());
+        assert!(killing.write(&put(&layout, "second")).now_or_never().is_none());
+        assert!(killing.killed().now_or_never().is_some());
+        let landed: Vec<String> = killing.landed().iter().map(|it| it.write.key.pk.clone()).collect();
+        assert_eq!(landed, ["noted", "first"]);
+        assert!(killing.store.get(Table::Main, &[Key::new("second", "S")]).now_or_never().unwrap().unwrap().is_empty());
+    }
+
+    #[test]
+    fn without_a_limit_all_is_written() {
+        let layout = Layout::of("PK", "SK");
+        let killing = KillingStore::new(MemoryStore::new(layout.clone()), None);
+        for name in ["first", "second"] {
+            assert!(killing.write(&put(&layout, name)).now_or_never().unwrap().is_ok());
+        }
+        assert!(!killing.is_used_up());
+        assert_eq!(killing.landed().len(), 2);
     }
 }

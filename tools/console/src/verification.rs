@@ -1,6 +1,5 @@
-//! The page of a verification: started by a click, with its progress and its findings.
-
-pub(crate) mod repair;
+//! The page of a verification: started by a click, with its progress and its findings. Their repair is first planned,
+//! with its price, and then, by another click, done.
 
 use std::{
     collections::BTreeMap,
@@ -10,6 +9,7 @@ use std::{
     },
 };
 
+use ::design::price::price;
 use axum::{
     extract::State,
     http::StatusCode,
@@ -22,20 +22,22 @@ use engine::{
 use keys::{item::Item, key::Key};
 use maud::{Markup, html};
 use operate::{
-    failure::OperateError,
-    objects,
-    progress::Progress,
+    OperateError,
+    objects::{self, each_left, repair_object, repair_sums},
+    repair::{self, Mended, RoundsReport, Summary, Sums, remedy::Remedy},
     tables::VerifyOptions,
     verify::{
-        UnreadableItem,
+        Finding, Progress, UnreadableItem,
         check::{Checked, Difference, FINDING, ReadPrice, UNDECIDED, UNREADABLE, WAITING, check},
     },
     words::counted,
 };
 use serde::Deserialize;
-use store::Store;
+use serde_json::Value;
+use store::{Store, Units};
+use tokio::runtime::Handle;
 
-use crate::{Console, ConsoleWrites, explained::text, frame, json, verification::repair::RepairOutcome};
+use crate::{Console, ConsoleWrites, flow::shown, frame, item::text, json};
 
 /// Differences that the page lists of each kind.
 const LISTED: usize = 100;
@@ -54,7 +56,6 @@ enum Stage {
     Repair(Arc<Result<RepairOutcome, String>>),
 }
 
-/// Progress of a verification.
 #[derive(Default)]
 #[expect(clippy::struct_field_names, reason = "each is a number, as everywhere")]
 struct VerificationCounts {
@@ -75,10 +76,6 @@ impl Progress for VerificationCounts {
     fn looked(&self, n_items: usize) {
         self.n_compared.fetch_add(n_items, Ordering::Relaxed);
     }
-
-    fn counted(&self, _n_counts: usize) {}
-
-    fn waits(&self, _until_ms: u64) {}
 }
 
 /// Result of a verification.
@@ -86,7 +83,6 @@ struct Found {
     ended_ms: u64,
     /// The object of `ripple verify --json`, with the first entries of each list.
     text: String,
-    /// The parsed object.
     object: VerifyObject,
     /// Number of entries of each list.
     numbers: BTreeMap<&'static str, usize>,
@@ -165,15 +161,25 @@ pub(crate) async fn begun<S: Store + 'static>(State(console): State<Arc<Console<
     if let Err(refused) = console.ordered::<NoFields>(&form) {
         return refused.into_response();
     }
-    if let Some(counts) = console.verification.begin() {
-        let runtime = tokio::runtime::Handle::current();
-        // The findings are stored in a file, whose handle stays on one thread.
-        tokio::task::spawn_blocking(move || {
-            let found = runtime.block_on(verified(&console, counts)).map_err(|error| describe(&error));
-            *console.verification.stage() = Stage::Ended(Arc::new(found));
-        });
-    }
+    begin(&console, |runtime, console, counts| {
+        let found = runtime.block_on(verified(console, counts)).map_err(|error| describe(&error));
+        Stage::Ended(Arc::new(found))
+    });
     Redirect::to("/verify").into_response()
+}
+
+/// Runs work that ends in a stage, unless some is running. What it finds is stored in a file, whose handle stays on one
+/// thread.
+fn begin<S: Store + 'static>(
+    console: &Arc<Console<S>>,
+    work: impl FnOnce(&Handle, &Console<S>, Arc<VerificationCounts>) -> Stage + Send + 'static,
+) {
+    let Some(counts) = console.verification.begin() else { return };
+    let (console, runtime) = (Arc::clone(console), Handle::current());
+    tokio::task::spawn_blocking(move || {
+        let stage = work(&runtime, &console, counts);
+        *console.verification.stage() = stage;
+    });
 }
 
 async fn verified<S: Store + 'static>(
@@ -225,7 +231,7 @@ pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S
                 Err(why) => p.differs { "The verification ended early: " (why) },
             },
             Stage::Repair(ended) => @match ended.as_ref() {
-                Ok(outcome) => (repair::of_outcome(&console, outcome)),
+                Ok(outcome) => (of_outcome(&console, outcome)),
                 Err(why) => p.differs { "The repair ended early: " (why) },
             },
         }
@@ -272,7 +278,7 @@ fn of_found<S: Store>(console: &Console<S>, found: &Found) -> Markup {
         }
         @for (kind, listed) in kinds {
             (differences(kind, found.n(kind), listed))
-            @if kind == FINDING && found.n(kind) > 0 { (repair::plan_button(console)) }
+            @if kind == FINDING && found.n(kind) > 0 { (plan_button(console)) }
         }
         @if n_unreadable > 0 {
             h2 { (counted(n_unreadable, "unreadable item")) }
@@ -370,6 +376,171 @@ fn listed(all: &[AboutNothing]) -> Markup {
                     @for ExampleKey { pk, sk } in &it.examples { " " (frame::key(&Key::new(pk, sk))) }
                 }
             } }
+        }
+    }
+}
+
+// ---- The repair of the findings ----
+
+/// The plan of a repair, or its result.
+struct RepairOutcome {
+    is_applied: bool,
+    /// The first outcomes.
+    listed: Vec<Mended>,
+    /// Number of outcomes.
+    n: usize,
+    /// Write units of the repair.
+    units: Units,
+    read_units: Units,
+    summary: Summary,
+    /// Items of the table.
+    n_items: usize,
+    /// The first differences that are left, in the object's form.
+    left: Vec<Value>,
+}
+
+impl RepairOutcome {
+    /// True if a repair would do something.
+    fn is_open(&self) -> bool {
+        !self.is_applied && self.summary.sums.would > 0
+    }
+}
+
+/// Plans a repair.
+pub(crate) async fn planned<S: Store + 'static>(State(console): State<Arc<Console<S>>>, form: String) -> Response {
+    if let Err(refused) = console.ordered::<NoFields>(&form) {
+        return refused.into_response();
+    }
+    begin_repair(&console, false);
+    Redirect::to("/verify").into_response()
+}
+
+/// Repairs what was planned.
+pub(crate) async fn applied<S: Store + 'static>(State(console): State<Arc<Console<S>>>, form: String) -> Response {
+    if let Err(refused) = console.ordered::<NoFields>(&form) {
+        return refused.into_response();
+    }
+    let is_planned = match &*console.verification.stage() {
+        Stage::Repair(ended) => ended.as_ref().as_ref().is_ok_and(RepairOutcome::is_open),
+        _ => false,
+    };
+    if !is_planned {
+        let why = "A repair is planned first: load the page again, and plan it.";
+        return frame::failed(StatusCode::CONFLICT, why).into_response();
+    }
+    begin_repair(&console, true);
+    Redirect::to("/verify").into_response()
+}
+
+fn begin_repair<S: Store + 'static>(console: &Arc<Console<S>>, is_applied: bool) {
+    begin(console, move |runtime, console, counts| {
+        let repaired = runtime.block_on(repaired(console, is_applied, counts)).map_err(|error| describe(&error));
+        Stage::Repair(Arc::new(repaired))
+    });
+}
+
+async fn repaired<S: Store + 'static>(
+    console: &Console<S>,
+    is_applied: bool,
+    counts: Arc<VerificationCounts>,
+) -> Result<RepairOutcome, OperateError> {
+    let progress = counts as Arc<dyn Progress>;
+    let (mut listed, mut n, mut units) = (Vec::new(), 0, 0.0);
+    let act = |mended: &Mended| {
+        n += 1;
+        units += price_of(console, mended);
+        if listed.len() < LISTED {
+            listed.push(mended.clone());
+        }
+        Ok(())
+    };
+    let options = VerifyOptions::default();
+    let report = Box::pin(repair::repair(&console.opened, &options, is_applied, &progress, act)).await?;
+    let RoundsReport { summary, last } = report;
+    let mut left = Vec::new();
+    each_left(&last, |text| {
+        if left.len() < LISTED {
+            left.push(serde_json::from_str(&text)?);
+        }
+        Ok(())
+    })?;
+    let (n_items, read_units) = (last.extent.n_items, last.read_units);
+    Ok(RepairOutcome { is_applied, listed, n, units, read_units, summary, n_items, left })
+}
+
+/// The content of the page, as `ripple repair --json` prints it, with the first entries of each list.
+pub(crate) async fn repair_json<S: Store + 'static>(State(console): State<Arc<Console<S>>>) -> Response {
+    let stage = console.verification.stage().clone();
+    let Stage::Repair(ended) = &stage else { return json::failed(StatusCode::NOT_FOUND, NO_REPAIR) };
+    let Ok(outcome) = ended.as_ref() else { return json::failed(StatusCode::NOT_FOUND, NO_REPAIR) };
+    let mut object = repair_sums(&outcome.summary, outcome.n_items);
+    object.insert("repairs".to_owned(), outcome.listed.iter().map(repair_object).collect());
+    object.insert("left".to_owned(), outcome.left.clone().into());
+    json::object(object.into())
+}
+
+/// Why there is no repair.
+const NO_REPAIR: &str = "No repair was planned or made: plan one on the page Verify.";
+
+/// Write units of a remedy, estimated from a sample of the item that it writes.
+fn price_of<S>(console: &Console<S>, Mended { difference, remedy, .. }: &Mended) -> Units {
+    let catalogue = &console.design.catalogue;
+    let derivation = catalogue.called(&difference.finding.derivation).and_then(|at| catalogue.derivation(at));
+    match remedy {
+        Remedy::None { .. } => 0.0,
+        Remedy::SetIndexKeys | Remedy::Delete => 1.0,
+        Remedy::Refresh | Remedy::Add { .. } => {
+            derivation.and_then(|derivation| price(&console.design, derivation)).map_or(1.0, |price| price.total())
+        }
+    }
+}
+
+fn plan_button<S: Store>(console: &Console<S>) -> Markup {
+    console.button("/verify/plan", &[], "Plan a repair")
+}
+
+/// A plan, or the result of a repair.
+fn of_outcome<S: Store>(console: &Console<S>, outcome: &RepairOutcome) -> Markup {
+    let RepairOutcome { is_applied, listed, n, units, read_units, summary, .. } = outcome;
+    let Summary { sums: Sums { done, not_needed, refused, would }, n_undecided, n_waiting, n_unreadable, .. } = summary;
+    html! {
+        h2 { @if *is_applied { "The repair" } @else { "The plan of a repair" } }
+        p class=(if *is_applied && *refused == 0 { "verdict right" } else { "verdict waits" }) {
+            @if *is_applied { (done) " repaired, " (not_needed) " were right already, " (refused) " left to an operator." }
+            @else if *n == 0 { "There is nothing to repair." }
+            @else { (would) " would be repaired, " (refused) " would be left to an operator." }
+        }
+        @if *n_undecided > 0 { p.waits { (counted(*n_undecided, "difference")) " may be on the way: verify again." } }
+        @if *n_unreadable > 0 {
+            p.waits { "Nothing is derived of " a href="/parked#unreadable" { (counted(*n_unreadable, "unreadable item")) } "." }
+        }
+        @if *n_waiting > 0 {
+            p.waits { a href="/parked" { "A parked change" } " or a " a href="/jobs" { "job" } " explains " (counted(*n_waiting, "other difference")) "." }
+        }
+        @if outcome.is_open() {
+            p { "It writes about " (shown::units(*units)) ", and reads the table again: this plan took " (read_units) " read units." }
+            (console.button("/verify/repair", &[], "Repair"))
+        }
+        @if !listed.is_empty() {
+            div.wide tabindex="0" { table {
+                thead { tr { th { "derivation" } th { "item" } th { "stored" } th { "by its definition" } th { "remedy" } } }
+                tbody { @for mended in listed { (row(mended)) } }
+            } }
+            @if *n > listed.len() { p { "The first " (listed.len()) " of " (n) "." } }
+        }
+        (json::link("/repair.json"))
+    }
+}
+
+fn row(mended: &Mended) -> Markup {
+    let Finding { derivation, pk, sk, stored, derived, .. } = &mended.difference.finding;
+    html! {
+        tr {
+            th scope="row" { (derivation) }
+            td { (frame::key(&Key::new(pk, sk))) }
+            td { (held(stored.as_ref())) }
+            td { (held(derived.as_ref())) }
+            td { (mended.to_string()) }
         }
     }
 }

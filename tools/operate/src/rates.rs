@@ -16,12 +16,11 @@ use keys::{fnv::hash_64, key::Key};
 use store::Store;
 
 use crate::{
-    failure::OperateError,
+    OperateError,
     tables::Deployment,
     verify::{Retained as _, ShardRecords, VerifyError},
 };
 
-/// Milliseconds of a second.
 const SECOND_MS: f64 = 1_000.0;
 
 /// Write rates of an application.
@@ -43,7 +42,6 @@ pub struct Rates {
     pub fan_outs: BTreeMap<String, (f64, f64)>,
 }
 
-/// Counts over all records.
 #[derive(Default)]
 struct RecordCounts {
     times_ms: Option<(u64, u64)>,

@@ -27,17 +27,16 @@ use engine::{
 use store::Store;
 
 use crate::{
-    failure::OperateError,
-    progress::Progress,
+    OperateError,
     repair::remedy::{Remedy, Repaired, Repairing},
     tables::{Deployment, VerifyOptions, no_derivation},
     verify::{
-        Finding,
+        Finding, Progress,
         check::{
             Besides, Difference, FINDING, UNDECIDED, UNPROVEN, UNREADABLE, Verified, WAITING, prepare,
             temporary_folder, verify,
         },
-        filled::{Before, Marking},
+        marks::{Before, Marking},
         spool::{RUN, Spool},
     },
 };

@@ -6,9 +6,9 @@ use derive::{catalogue::Catalogue, derivation::Derivation, family::Family, schem
 use engine::{batch::Engine, clock::SystemClock, registry::RegistryWatch};
 use manifest::error::meant_or_listed;
 use store::Store;
-use stream::shared::Stream;
+use stream::source::Stream;
 
-use crate::{failure::OperateError, verify::Scope};
+use crate::{OperateError, verify::Scope};
 
 /// Time between two reads of the registry by an operator's engine, in milliseconds.
 const LEARN_MS: u64 = 1_000;
@@ -48,10 +48,16 @@ impl<S: Store> Deployment<S> {
     /// An engine that runs all derivations, for an operator's command.
     #[must_use]
     pub fn engine(&self) -> Engine<Arc<S>> {
+        self.engine_over(Arc::clone(&self.store), LEARN_MS)
+    }
+
+    /// The same over another store, with this time between two reads of the registry, in milliseconds.
+    #[must_use]
+    pub fn engine_over<T: Store>(&self, store: T, learn_ms: u64) -> Engine<T> {
         let families = vec![Family::Additive, Family::LevelTriggered];
         let (schema, catalogue) = (Arc::clone(&self.schema), Arc::clone(&self.catalogue));
-        let engine = Engine::new(schema, catalogue, families, Arc::clone(&self.store), Arc::new(SystemClock));
-        engine.watching(RegistryWatch::reading(LEARN_MS))
+        let engine = Engine::new(schema, catalogue, families, store, Arc::new(SystemClock));
+        engine.watching(RegistryWatch::reading(learn_ms))
     }
 }
 
@@ -103,24 +109,23 @@ impl Default for VerifyOptions {
 
 /// The scope in words.
 pub(crate) fn part(args: &VerifyOptions) -> String {
-    let VerifyOptions { derivation, entity, pk, sk, .. } = args;
-    let listed = [("derivation", derivation.join(",")), ("entity", entity.join(",")), ("pk", pk.clone())];
-    let given = listed.into_iter().chain([("sk", sk.clone().unwrap_or_default())]);
-    let given: Vec<String> =
-        given.filter(|(_, value)| !value.is_empty()).map(|(name, value)| format!("{name} {value}")).collect();
+    let given = given(args, ["derivation", "entity", "pk", "sk"]);
     if given.is_empty() { "all".to_owned() } else { given.join(", ") }
 }
 
 /// The options that select items, if any is given.
 pub(crate) fn selection(args: &VerifyOptions) -> Option<String> {
-    let VerifyOptions { entity, pk, sk, .. } = args;
-    let given = [("--entity", entity.join(",")), ("--pk", pk.clone()), ("--sk", sk.clone().unwrap_or_default())];
-    let given: Vec<String> = given
-        .into_iter()
-        .filter(|(_, value)| !value.is_empty())
-        .map(|(name, value)| format!("{name} {value}"))
-        .collect();
+    let args = VerifyOptions { derivation: Vec::new(), ..args.clone() };
+    let given = given(&args, ["--derivation", "--entity", "--pk", "--sk"]);
     (!given.is_empty()).then(|| given.join(" "))
+}
+
+/// What is given for a derivation, entity, partition key and sort key, under these names.
+fn given(args: &VerifyOptions, names: [&str; 4]) -> Vec<String> {
+    let VerifyOptions { derivation, entity, pk, sk, .. } = args;
+    let values = [derivation.join(","), entity.join(","), pk.clone(), sk.clone().unwrap_or_default()];
+    let named = names.into_iter().zip(values).filter(|(_, value)| !value.is_empty());
+    named.map(|(name, value)| format!("{name} {value}")).collect()
 }
 
 /// The error for the name of a derivation that does not exist.

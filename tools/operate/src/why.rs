@@ -1,13 +1,12 @@
 //! Explains a derived value: its sources, and whether it matches them now.
 //!
-//! All answers come from the kinds themselves: a [level-triggered](value) kind names its sources and computes its part
-//! from them; an [additive](counter) kind gives what each source adds. So a new kind needs no line here. Added to this
+//! All answers come from the kinds themselves: a level-triggered kind names its sources and computes its [value]
+//! from them; an additive kind gives what each source adds. So a new kind needs no line here. Added to this
 //! are the changes that the stream still has, and pending work: parked changes and jobs.
 //!
 //! Only the item, its sources and pending work are read, so the size of the table does not matter. Questions that need
 //! the whole table are left to [`verify`](crate::verify).
 
-pub mod counter;
 pub mod value;
 
 use std::{
@@ -47,18 +46,15 @@ use store::Store;
 use tokio::sync::OnceCell;
 
 use crate::{
-    failure::OperateError,
+    OperateError,
     tables::Deployment,
     verify::{
         Retained as _, ShardRecords, VerifyError,
         check::reading,
         judge::{INDEX_KEYS, Judge},
-        paced::Paced,
+        scan::Paced,
     },
-    why::{
-        counter::ExplainedCounter,
-        value::{ExplainedValue, SourceRole},
-    },
+    why::value::{ExplainedCounter, ExplainedValue, SourceRole},
     words::event,
 };
 
@@ -134,19 +130,19 @@ pub struct Explanation {
 
 /// The derivations in question, and the items whose changes concern the answer.
 #[derive(Debug, Default)]
-pub(crate) struct AskedAbout {
+struct AskedAbout {
     /// The item and its counters.
-    pub(crate) own: BTreeSet<Key>,
+    own: BTreeSet<Key>,
     /// The items that it is derived from.
-    pub(crate) sources: BTreeSet<Key>,
+    sources: BTreeSet<Key>,
     /// The derivations, by their names.
-    pub(crate) derivations: BTreeSet<String>,
+    derivations: BTreeSet<String>,
 }
 
 /// Explains an item.
-pub(crate) struct Explainer<'a, S> {
-    pub(crate) engine: &'a Engine<Paced<Arc<S>>>,
-    pub(crate) request: &'a WhyRequest,
+struct Explainer<'a, S> {
+    engine: &'a Engine<Paced<Arc<S>>>,
+    request: &'a WhyRequest,
     /// Pending work, read if something differs.
     waiting: OnceCell<Waiting>,
 }
@@ -194,12 +190,12 @@ pub async fn why<S: Store + 'static>(
 }
 
 impl<S: Store> Explainer<'_, S> {
-    pub(crate) fn patience(&self) -> Patience<'_> {
+    fn patience(&self) -> Patience<'_> {
         let clock = self.engine.clock();
         Patience::new(clock, clock.now_ms().saturating_add(CALL_MS_MAX))
     }
 
-    pub(crate) fn schema(&self) -> &Schema {
+    fn schema(&self) -> &Schema {
         self.engine.schema()
     }
 

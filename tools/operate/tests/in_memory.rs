@@ -12,16 +12,15 @@ use keys::{
     key::Key,
 };
 use operate::{
-    failure::OperateError,
-    progress::Progress,
+    OperateError,
     repair::{
         self, Mended, PlannedRepair, Summary,
         remedy::{Remedy, Repaired},
     },
     tables::{Deployment, VerifyOptions},
     verify::{
-        CountsAboutNothing, Finding, UnreadableItem,
-        check::{self, ABOUT_NOTHING, Checked, Difference, FINDING, ReadPrice, UNREADABLE, UnlikeItems},
+        CountsAboutNothing, Finding, Progress, UnreadableItem,
+        check::{self, ABOUT_NOTHING, Checked, Difference, FINDING, UNREADABLE, UnlikeItems},
     },
 };
 use serde_dynamo::AttributeValue;
@@ -75,17 +74,7 @@ const CLAIMED: &str = r##"
 /// Ignores the progress.
 struct Unseen;
 
-impl Progress for Unseen {
-    fn begins(&self, _price: ReadPrice) {}
-
-    fn read(&self, _n_items: usize) {}
-
-    fn looked(&self, _n_items: usize) {}
-
-    fn counted(&self, _n_counts: usize) {}
-
-    fn waits(&self, _until_ms: u64) {}
-}
+impl Progress for Unseen {}
 
 fn unseen() -> Arc<dyn Progress> {
     Arc::new(Unseen)

@@ -5,9 +5,7 @@
 //! as in Lambda. Example: 6 records, batches of 3, 3 retries, and a last record that always fails. That record is
 //! delivered once in `[4,5,6]` and then four times alone.
 //!
-//! # Tumbling
-//!
-//! The open tumbling window of a shard.
+//! # The open tumbling window of a shard
 //!
 //! A window opens with the first invocation that has records of it. It ends with a final invocation, which has no
 //! records:
@@ -36,22 +34,39 @@
 //!   each batch, as without windows; AWS says only that it moves after the final invocation. After the restart the rest
 //!   of the window starts with an empty state. Without more records the window has no final invocation. Stopping does
 //!   not end a window either.
+//!
+//! # The response to a batch
+//!
+//! With `ReportBatchItemFailures`:
+//!
+//! | response | result |
+//! |---|---|
+//! | nothing, `null`, `""`, `{}`, `[]`, no `batchItemFailures`, or `null` or `[]` in it | success |
+//! | an `itemIdentifier` that is missing, null, empty or not of this batch | the whole batch failed |
+//! | identifiers of this batch | all records from the lowest on failed |
+//! | anything else: not JSON, a scalar, an array that is not empty | the whole batch failed |
+//!
+//! Source: U4, LS. The last line is our decision: a response that cannot be understood must not count as success.
 
-use std::{sync::Arc, time::SystemTime};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
-use futures::future::BoxFuture;
+use futures::{FutureExt as _, future::BoxFuture};
+use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::{
-    batch::Held,
-    event::event_text,
+    batch::{Attributes, Held, Phase, State, Window},
+    checkpoint::{Frontier, persist},
+    event::{event_text, order},
     failure::{DiscardCondition, Failure},
-    frontier::Frontier,
-    invocation::{Answer, Invoker},
+    function::FunctionError,
     mapping::OnFailure,
-    persist::persist,
-    poller::{Stop, Stopped, Waits},
-    window::{Attributes, Phase, State, Window},
-    wiring::{Complaint, Wiring, chain},
+    poller::{Complaint, Stop, Stopped, Waits, Wiring, chain},
+    progress::{Invocation, InvocationOutcome},
 };
 
 /// Delivers the batches of one lane of a shard.
@@ -206,7 +221,6 @@ struct Portion {
     n_attempts: u32,
 }
 
-/// The result of one attempt.
 struct AttemptResult {
     /// Whether records are done or discarded, so that the checkpoint can move.
     has_moved: bool,
@@ -225,7 +239,6 @@ struct Open {
 }
 
 impl Delivery {
-    /// The event of a batch.
     fn event(&self, batch: &[Held]) -> String {
         let records = batch.iter().map(|held| &held.record);
         match self.window_of(batch) {
@@ -265,7 +278,6 @@ impl Delivery {
         Ok(())
     }
 
-    /// Ends the open window.
     pub(crate) async fn end_window(&mut self) -> Result<(), Stopped> {
         self.invoke_finally(Phase::Final).await
     }
@@ -295,5 +307,207 @@ impl Delivery {
 
     fn attributes<'a>(&'a self, window: Window, state: &'a State, phase: Phase) -> Attributes<'a> {
         Attributes { window, state, shard: &self.shard, stream_arn: &self.wiring.mapping.stream_arn, phase }
+    }
+}
+
+// ---- One invocation of the function, and what it means for the records of its event ----
+
+/// Invokes the function for one lane of a shard, and notifies the observer.
+struct Invoker {
+    wiring: Arc<Wiring>,
+    shard: String,
+    /// Shared by all lanes of the shard, because they invoke the same function.
+    unavailable: Arc<Complaint>,
+}
+
+/// The result of one invocation.
+enum Answer {
+    /// The first `n_done` records are done: at least one if the event had records.
+    DoneBefore {
+        n_done: usize,
+        /// The next state of the window; `Some` if and only if the mapping has tumbling windows.
+        state: Option<State>,
+    },
+    /// No record is done.
+    Failed { is_function_error: bool },
+    /// The function did not run.
+    Unavailable,
+}
+
+impl Invoker {
+    fn new(wiring: Arc<Wiring>, shard: String, unavailable: Arc<Complaint>) -> Self {
+        Self { wiring, shard, unavailable }
+    }
+
+    /// Invokes the function once. `sequence_numbers` are those of the event's records; `iterator_age` is the age of the
+    /// last record.
+    async fn invoke(
+        &self,
+        event: String,
+        sequence_numbers: &[&str],
+        attempt: u32,
+        iterator_age: Option<Duration>,
+    ) -> Answer {
+        let started = Instant::now();
+        let function = &self.wiring.function;
+        let invocation = AssertUnwindSafe(async { function.invoke(event).await }).catch_unwind();
+        let answer = invocation
+            .await
+            .unwrap_or_else(|_panic| Err(FunctionError::Unhandled { message: "it panicked".to_owned() }));
+        let ended = Instant::now();
+        let (outcome, answer) = match answer {
+            Ok(response) => self.judge(&response, sequence_numbers),
+            Err(FunctionError::Unhandled { message }) => {
+                (InvocationOutcome::Failed { message }, Answer::Failed { is_function_error: true })
+            }
+            Err(error @ FunctionError::Unavailable { .. }) => {
+                self.unavailable.report(&self.wiring, &error.to_string());
+                return Answer::Unavailable;
+            }
+        };
+        self.unavailable.over();
+        self.wiring.observer.invoked(&Invocation {
+            mapping: self.wiring.mapping.name.clone(),
+            shard: self.shard.clone(),
+            n_records: sequence_numbers.len(),
+            outcome,
+            attempt,
+            iterator_age,
+            elapsed: ended - started,
+            started: started.into_std(),
+            ended: ended.into_std(),
+        });
+        answer
+    }
+
+    fn judge(&self, response: &str, sequence_numbers: &[&str]) -> (InvocationOutcome, Answer) {
+        let failed = |message: &str| {
+            let answer = Answer::Failed { is_function_error: false };
+            (InvocationOutcome::Failed { message: message.to_owned() }, answer)
+        };
+        let state = State::of_response(response);
+        let has_windows = self.wiring.mapping.tumbling_window_seconds > 0;
+        if has_windows && state.is_none() {
+            return failed("the response has no object `state`, which tumbling windows need");
+        }
+        let state = state.filter(|_| has_windows);
+        let is_reported = self.wiring.mapping.report_batch_item_failures;
+        match if is_reported { judge(response, sequence_numbers) } else { ResponseVerdict::Success } {
+            ResponseVerdict::Success => {
+                (InvocationOutcome::Success, Answer::DoneBefore { n_done: sequence_numbers.len(), state })
+            }
+            ResponseVerdict::FailedFrom(index) => {
+                let lowest = sequence_numbers.get(index).copied().unwrap_or_default().to_owned();
+                let answer = match index {
+                    0 => Answer::Failed { is_function_error: false },
+                    n_done => Answer::DoneBefore { n_done, state },
+                };
+                (InvocationOutcome::Partial { lowest }, answer)
+            }
+            ResponseVerdict::Failed => {
+                failed("the response names no record of the batch, so all of it counts as failed")
+            }
+        }
+    }
+}
+
+// ---- The response to a batch ----
+
+/// The result of a batch by its response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ResponseVerdict {
+    /// The batch is done.
+    Success,
+    /// The records before this index are done; this one and those after it are not.
+    FailedFrom(usize),
+    /// No record of the batch counts as done.
+    Failed,
+}
+
+/// Interprets a response. `sequence_numbers` are those of the batch, in its order.
+fn judge(response: &str, sequence_numbers: &[&str]) -> ResponseVerdict {
+    if response.trim().is_empty() {
+        return ResponseVerdict::Success;
+    }
+    let failures = match serde_json::from_str(response) {
+        Ok(Value::Null) => return ResponseVerdict::Success,
+        Ok(Value::String(text)) if text.is_empty() => return ResponseVerdict::Success,
+        Ok(Value::Array(items)) if items.is_empty() => return ResponseVerdict::Success,
+        Ok(Value::Object(mut object)) => object.remove("batchItemFailures").unwrap_or(Value::Null),
+        _ => return ResponseVerdict::Failed,
+    };
+    match failures {
+        Value::Null => ResponseVerdict::Success,
+        Value::Array(items) => lowest(&items, sequence_numbers),
+        _ => ResponseVerdict::Failed,
+    }
+}
+
+fn lowest(items: &[Value], sequence_numbers: &[&str]) -> ResponseVerdict {
+    let mut lowest: Option<usize> = None;
+    for item in items {
+        let failed = item.get("itemIdentifier").and_then(Value::as_str).filter(|text| !text.is_empty());
+        let index = failed.and_then(|failed| sequence_numbers.iter().position(|number| order(number) == order(failed)));
+        match index {
+            None => return ResponseVerdict::Failed,
+            Some(index) => lowest = Some(lowest.map_or(index, |lowest| lower(lowest, index, sequence_numbers))),
+        }
+    }
+    lowest.map_or(ResponseVerdict::Success, ResponseVerdict::FailedFrom)
+}
+
+/// The index with the lower sequence number. A batch is already in that order; this compares the numbers, not the
+/// positions.
+fn lower(a: usize, b: usize, sequence_numbers: &[&str]) -> usize {
+    let at = |index: usize| sequence_numbers.get(index).map(|number| order(number));
+    if at(b) < at(a) { b } else { a }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ResponseVerdict, judge};
+
+    const BATCH: [&str; 3] = ["82000000", "168300000", "0257400000"];
+
+    fn failures(identifiers: &[&str]) -> String {
+        let items: Vec<_> = identifiers.iter().map(|id| serde_json::json!({ "itemIdentifier": id })).collect();
+        serde_json::json!({ "batchItemFailures": items }).to_string()
+    }
+
+    /// Source: U4, LS.
+    #[test]
+    fn empty_responses_are_success() {
+        for response in
+            ["", " ", "null", "\"\"", "{}", "[]", r#"{"batchItemFailures":null}"#, r#"{"batchItemFailures":[]}"#]
+        {
+            assert_eq!(judge(response, &BATCH), ResponseVerdict::Success, "{response:?}");
+        }
+        assert_eq!(judge(r#"{"statusCode":200}"#, &BATCH), ResponseVerdict::Success);
+    }
+
+    /// Source: U4, LS.
+    #[test]
+    fn identifiers_that_are_not_of_the_batch_fail_all_of_it() {
+        for response in [
+            r#"{"batchItemFailures":[{"itemIdentifier":""}]}"#,
+            r#"{"batchItemFailures":[{"itemIdentifier":null}]}"#,
+            r#"{"batchItemFailures":[{"foo":"82000000"}]}"#,
+            r#"{"batchItemFailures":[{"itemIdentifier":"123"}]}"#,
+            r#"{"batchItemFailures":[{"itemIdentifier":"168300000"},{"itemIdentifier":"123"}]}"#,
+            r#"{"batchItemFailures":"168300000"}"#,
+            "true",
+            "[1]",
+            "not json",
+        ] {
+            assert_eq!(judge(response, &BATCH), ResponseVerdict::Failed, "{response:?}");
+        }
+    }
+
+    /// Source: U4.
+    #[test]
+    fn the_lowest_sequence_number_counts_as_an_integer_not_as_text() {
+        assert_eq!(judge(&failures(&["0257400000", "168300000"]), &BATCH), ResponseVerdict::FailedFrom(1));
+        assert_eq!(judge(&failures(&["168300000", "82000000"]), &BATCH), ResponseVerdict::FailedFrom(0));
+        assert_eq!(judge(&failures(&["257400000"]), &BATCH), ResponseVerdict::FailedFrom(2));
     }
 }

@@ -1,12 +1,17 @@
-//! The on-failure record, as Lambda writes it: which records a mapping discarded, and why.
+//! The on-failure record, as Lambda writes it: which records a mapping discarded, and why; and its destinations.
 //!
 //! Format and names are Lambda's (U5, LS). Times of records have no milliseconds. `responseContext` is absent if the
 //! records were too old. `functionError` is null if the function answered and reported failures. Only S3 gets the
 //! event; SQS and SNS get the rest.
 
-use std::time::SystemTime;
+use std::{
+    io,
+    path::{Component, Path, PathBuf},
+    time::SystemTime,
+};
 
 use aws_sdk_dynamodbstreams::primitives::{DateTime, DateTimeFormat};
+use futures::future::BoxFuture;
 use keys::fnv;
 use serde::Serialize;
 
@@ -162,6 +167,53 @@ fn uuid_text(bits: u128, version: u128) -> String {
     [part(0..8), part(8..12), part(12..16), part(16..20), part(20..32)].join("-")
 }
 
+// ---- Destinations ----
+
+/// An on-failure destination. It gets the body that Lambda would send to the mapping's type of destination, and the key
+/// that Lambda would write to S3. On AWS, a queue or a topic gets no key.
+pub trait Destination: Send + Sync {
+    /// Stores one failure record.
+    ///
+    /// The mapping continues only after this succeeded. After an error it tries again with the same key.
+    fn put(&self, key: String, body: String) -> BoxFuture<'_, io::Result<()>>;
+}
+
+/// A destination that writes one file per failure record. The path is the key that S3 would have: `aws/lambda/<mapping
+/// UUID>/<shard>/YYYY/MM/DD/YYYY-MM-DDTHH.MM.SS-<random UUID>`.
+///
+/// A file is complete or absent. The UUID of a mapping depends only on its name and its stream.
+#[derive(Debug, Clone)]
+pub struct FolderDestination {
+    folder: PathBuf,
+}
+
+impl FolderDestination {
+    /// Stores records below this folder, which the first record creates.
+    #[must_use]
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+}
+
+impl Destination for FolderDestination {
+    fn put(&self, key: String, body: String) -> BoxFuture<'_, io::Result<()>> {
+        Box::pin(async move {
+            let key = Path::new(&key);
+            if !key.components().all(|part| matches!(part, Component::Normal(_))) {
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, "the key leads out of the folder"));
+            }
+            let path = self.folder.join(key);
+            if let Some(folder) = path.parent() {
+                tokio::fs::create_dir_all(folder).await?;
+            }
+            let mut part = path.clone().into_os_string();
+            part.push(".part");
+            tokio::fs::write(&part, body).await?;
+            tokio::fs::rename(&part, &path).await
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::{Duration, SystemTime};
@@ -169,9 +221,11 @@ mod tests {
     use expect_test::expect;
     use tokio::time::Instant;
 
-    use super::{DiscardCondition, Failure};
-    use crate::batch::Held;
-    use crate::event::{LambdaRecord, event_text};
+    use super::{Destination as _, DiscardCondition, Failure, FolderDestination};
+    use crate::{
+        batch::Held,
+        event::{LambdaRecord, event_text},
+    };
 
     fn check(condition: DiscardCondition, expected: &expect_test::Expect) {
         let created = SystemTime::UNIX_EPOCH + Duration::from_secs(1_573_690_399);
@@ -223,5 +277,24 @@ mod tests {
                 {"requestContext":{"requestId":"00000000-0000-4000-8000-000000000002","functionArn":"arn:aws:lambda:us-east-2:123456789012:function:aggregate","condition":"RecordAgeExceeded","approximateInvokeCount":4},"version":"1.0","timestamp":"2019-11-14T00:13:49.717Z","DDBStreamBatchInfo":{"shardId":"shardId-00000001573689847184-864758bb","startSequenceNumber":"800000000003126276362","endSequenceNumber":"800000000003126276363","approximateArrivalOfFirstRecord":"2019-11-14T00:13:19Z","approximateArrivalOfLastRecord":"2019-11-14T00:13:19Z","batchSize":2,"streamArn":"arn:aws:dynamodb:us-east-2:123456789012:table/app/stream/2019-11-14T00:04:06.388"},"payload":"{\"Records\":[{\"dynamodb\":{\"SequenceNumber\":\"800000000003126276362\"}},{\"dynamodb\":{\"SequenceNumber\":\"800000000003126276363\"}}]}"}
             "#]],
         );
+    }
+
+    #[tokio::test]
+    async fn a_failure_record_is_a_file_under_its_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let destination = FolderDestination::new(folder.path().join("failures"));
+        let key = "aws/lambda/id/shard/2026/11/21/2026-11-21T10.00.00-uuid";
+        destination.put(key.to_owned(), "{}".to_owned()).await.unwrap();
+        let path = folder.path().join("failures").join(key);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "{}");
+        assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_key_cannot_lead_out_of_the_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let destination = FolderDestination::new(folder.path().join("failures"));
+        assert!(destination.put("../x".to_owned(), String::new()).await.is_err());
+        assert!(destination.put("/x".to_owned(), String::new()).await.is_err());
     }
 }

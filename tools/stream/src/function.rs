@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::Bytes;
-use hyper::{Request, StatusCode};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
+use hyper::{Request, StatusCode, body::Bytes};
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::TokioExecutor,
+};
 use thiserror::Error;
 
 /// The longest invocation over HTTP, in seconds.
@@ -88,11 +88,11 @@ impl HttpFunction {
     }
 
     fn unavailable(&self, error: &dyn std::error::Error) -> FunctionError {
-        FunctionError::Unavailable { message: format!("{}: {}", self.url, crate::wiring::chain(error)) }
+        FunctionError::Unavailable { message: format!("{}: {}", self.url, crate::poller::chain(error)) }
     }
 
     fn lost(&self, error: &dyn std::error::Error) -> FunctionError {
-        FunctionError::Unhandled { message: format!("{}: {}", self.url, crate::wiring::chain(error)) }
+        FunctionError::Unhandled { message: format!("{}: {}", self.url, crate::poller::chain(error)) }
     }
 }
 
@@ -135,7 +135,7 @@ fn answer(status: StatusCode, is_function_error: bool, body: String) -> Result<S
 #[cfg(test)]
 mod tests {
     use super::{FunctionError, HttpFunction, LambdaFunction as _};
-    use crate::tests::loopback::{Loopback, answer};
+    use crate::tests::fakes::{Loopback, answer};
 
     async fn invoke(answers: Vec<String>) -> (Result<String, FunctionError>, Vec<String>) {
         let server = Loopback::start(answers).await;

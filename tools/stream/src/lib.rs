@@ -26,36 +26,22 @@
 //!
 //! # Parts
 //!
-//! [`mapping`] has the settings, and [`poller`] runs them. Several mappings can read the same [`shared`] stream.
-//! [`function`], [`checkpoint`], [`response`] and [`progress`] have the traits for the outside world, each with the
+//! [`mapping`] has the settings, and [`poller`] runs them. Several mappings can read the same [`source::Stream`].
+//! [`function`], [`checkpoint`], [`failure`] and [`progress`] have the traits for the outside world, each with the
 //! implementations that need nothing else.
 
+mod batch;
 pub mod checkpoint;
+mod delivery;
 pub mod event;
+pub mod failure;
 pub mod filter;
 pub mod function;
 pub mod mapping;
 pub mod poller;
 pub mod progress;
-pub mod shared;
-
-pub mod batch;
-pub mod delivered;
-mod delivery;
-mod failure;
-mod frontier;
-mod invocation;
-mod lanes;
-mod lineage;
-mod persist;
-mod reader;
-pub mod response;
-mod sdk;
+mod shard;
 pub mod source;
-mod value;
-mod window;
-mod wiring;
 
 #[cfg(test)]
-#[expect(clippy::needless_raw_string_hashes, reason = "expect-test writes its literals so")]
 mod tests;

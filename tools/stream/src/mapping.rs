@@ -7,9 +7,7 @@ use thiserror::Error;
 
 use crate::filter::Filters;
 
-/// The most records that Lambda takes in one batch.
-///
-/// Source: `CreateEventSourceMapping`, `BatchSize`.
+/// The most records that Lambda takes in one batch. Source: `CreateEventSourceMapping`, `BatchSize`.
 pub const BATCH_SIZE_MAX: usize = 10_000;
 
 /// The longest batching window, in milliseconds.
@@ -17,14 +15,10 @@ pub const BATCH_SIZE_MAX: usize = 10_000;
 /// Source: `CreateEventSourceMapping`, `MaximumBatchingWindowInSeconds` (300).
 pub const BATCHING_WINDOW_MS_MAX: u64 = 300_000;
 
-/// The longest tumbling window, in seconds.
-///
-/// Source: `CreateEventSourceMapping`, `TumblingWindowInSeconds`.
+/// The longest tumbling window, in seconds. Source: `CreateEventSourceMapping`, `TumblingWindowInSeconds`.
 pub const TUMBLING_WINDOW_SECONDS_MAX: u64 = 900;
 
-/// The most lanes of a shard.
-///
-/// Source: `CreateEventSourceMapping`, `ParallelizationFactor`.
+/// The most lanes of a shard. Source: `CreateEventSourceMapping`, `ParallelizationFactor`.
 pub const PARALLELIZATION_FACTOR_MAX: usize = 10;
 
 /// The most retries that a mapping may set.
@@ -107,78 +101,10 @@ pub enum StartingPosition {
     Latest,
 }
 
-/// A setting that Lambda would refuse, or whose meaning AWS does not document.
+/// A setting that Lambda would refuse, or whose meaning AWS does not document. The text says which.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum MappingError {
-    /// The name is empty or has other characters than letters, digits, `-` and `_`.
-    #[error("the function name {name:?} must be of letters, digits, '-' and '_'")]
-    Name {
-        /// The name as given.
-        name: String,
-    },
-    /// The batch size is outside of its range.
-    #[error("the batch size {batch_size} of {name} is not between 1 and {BATCH_SIZE_MAX}")]
-    BatchSize {
-        /// The mapping's name.
-        name: String,
-        /// The size as given, in records.
-        batch_size: usize,
-    },
-    /// The batching window is too long.
-    #[error("the batching window {batching_window_ms} ms of {name} is longer than {BATCHING_WINDOW_MS_MAX} ms")]
-    BatchingWindow {
-        /// The mapping's name.
-        name: String,
-        /// The window as given, in milliseconds.
-        batching_window_ms: u64,
-    },
-    /// The tumbling window is too long.
-    #[error("the tumbling window {tumbling_window_seconds} s of {name} is longer than {TUMBLING_WINDOW_SECONDS_MAX} s")]
-    TumblingWindow {
-        /// The mapping's name.
-        name: String,
-        /// The window as given, in seconds.
-        tumbling_window_seconds: u64,
-    },
-    /// The number of lanes is outside of its range.
-    #[error(
-        "the parallelization factor {parallelization_factor} of {name} is not between 1 and \
-         {PARALLELIZATION_FACTOR_MAX}"
-    )]
-    ParallelizationFactor {
-        /// The mapping's name.
-        name: String,
-        /// The factor as given.
-        parallelization_factor: usize,
-    },
-    /// More retries than a mapping may set.
-    #[error("the {retry_attempts_max} retry attempts of {name} are more than {RETRY_ATTEMPTS_MAX}")]
-    RetryAttempts {
-        /// The mapping's name.
-        name: String,
-        /// The attempts as given.
-        retry_attempts_max: u32,
-    },
-    /// A greater record age than a mapping may set.
-    #[error("the record age {record_age_ms_max} ms of {name} is greater than {RECORD_AGE_MS_MAX} ms")]
-    RecordAge {
-        /// The mapping's name.
-        name: String,
-        /// The age as given, in milliseconds.
-        record_age_ms_max: u64,
-    },
-    /// Several lanes together with tumbling windows.
-    #[error(
-        "{name} has tumbling windows and a parallelization factor of {parallelization_factor}: \
-         set one of them to its default, since whose the state of a window is then is documented nowhere"
-    )]
-    LanesInWindows {
-        /// The mapping's name.
-        name: String,
-        /// The factor as given.
-        parallelization_factor: usize,
-    },
-}
+#[error("{0}")]
+pub struct MappingError(String);
 
 impl Mapping {
     /// Refuses what Lambda would refuse, and several lanes with tumbling windows.
@@ -187,32 +113,41 @@ impl Mapping {
     ///
     /// [`MappingError`] for the first setting that is refused.
     pub fn check(&self) -> Result<(), MappingError> {
-        let name = self.name.clone();
+        let Self { name, batch_size, batching_window_ms, tumbling_window_seconds, parallelization_factor, .. } = self;
+        let refused = |why: String| Err(MappingError(why));
         if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_') {
-            return Err(MappingError::Name { name });
+            return refused(format!("the function name {name:?} must be of letters, digits, '-' and '_'"));
         }
-        if !(1..=BATCH_SIZE_MAX).contains(&self.batch_size) {
-            return Err(MappingError::BatchSize { name, batch_size: self.batch_size });
+        if !(1..=BATCH_SIZE_MAX).contains(batch_size) {
+            return refused(format!("the batch size {batch_size} of {name} is not between 1 and {BATCH_SIZE_MAX}"));
         }
-        if self.batching_window_ms > BATCHING_WINDOW_MS_MAX {
-            return Err(MappingError::BatchingWindow { name, batching_window_ms: self.batching_window_ms });
+        if *batching_window_ms > BATCHING_WINDOW_MS_MAX {
+            return refused(format!(
+                "the batching window {batching_window_ms} ms of {name} is longer than {BATCHING_WINDOW_MS_MAX} ms"
+            ));
         }
-        let tumbling_window_seconds = self.tumbling_window_seconds;
-        if tumbling_window_seconds > TUMBLING_WINDOW_SECONDS_MAX {
-            return Err(MappingError::TumblingWindow { name, tumbling_window_seconds });
+        if *tumbling_window_seconds > TUMBLING_WINDOW_SECONDS_MAX {
+            return refused(format!(
+                "the tumbling window {tumbling_window_seconds} s of {name} is longer than {TUMBLING_WINDOW_SECONDS_MAX} s"
+            ));
         }
-        if let Some(retry_attempts_max) = self.retry_attempts_max.filter(|retries| *retries > RETRY_ATTEMPTS_MAX) {
-            return Err(MappingError::RetryAttempts { name, retry_attempts_max });
+        if let Some(retries) = self.retry_attempts_max.filter(|retries| *retries > RETRY_ATTEMPTS_MAX) {
+            return refused(format!("the {retries} retry attempts of {name} are more than {RETRY_ATTEMPTS_MAX}"));
         }
-        if let Some(record_age_ms_max) = self.record_age_ms_max.filter(|age_ms| *age_ms > RECORD_AGE_MS_MAX) {
-            return Err(MappingError::RecordAge { name, record_age_ms_max });
+        if let Some(age_ms) = self.record_age_ms_max.filter(|age_ms| *age_ms > RECORD_AGE_MS_MAX) {
+            return refused(format!("the record age {age_ms} ms of {name} is greater than {RECORD_AGE_MS_MAX} ms"));
         }
-        let parallelization_factor = self.parallelization_factor;
-        if !(1..=PARALLELIZATION_FACTOR_MAX).contains(&parallelization_factor) {
-            return Err(MappingError::ParallelizationFactor { name, parallelization_factor });
+        if !(1..=PARALLELIZATION_FACTOR_MAX).contains(parallelization_factor) {
+            return refused(format!(
+                "the parallelization factor {parallelization_factor} of {name} is not between 1 and \
+                 {PARALLELIZATION_FACTOR_MAX}"
+            ));
         }
-        if parallelization_factor > 1 && tumbling_window_seconds > 0 {
-            return Err(MappingError::LanesInWindows { name, parallelization_factor });
+        if *parallelization_factor > 1 && *tumbling_window_seconds > 0 {
+            return refused(format!(
+                "{name} has tumbling windows and a parallelization factor of {parallelization_factor}: \
+                 set one of them to its default, since whose the state of a window is then is documented nowhere"
+            ));
         }
         Ok(())
     }
@@ -221,7 +156,7 @@ impl Mapping {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::world::mapping;
+    use crate::tests::mapping;
 
     /// Source: BC, U3, U6. For the retries, U3 differs from BC, and BC counts.
     #[test]

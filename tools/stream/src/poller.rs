@@ -5,10 +5,19 @@
 //! A parent `a` is closed and has the children `b` and `c`. The first listing starts a reader of `a` only. When all of
 //! `a` is read and delivered, its checkpoint says so. The shards are listed again at once, and the readers of `b` and
 //! `c` start in parallel.
+//!
+//! # Parents before children
+//!
+//! A shard waits until its parent is drained or no longer listed. A listing does not show whether a shard is closed;
+//! only reading the shard to its end does (see [`ListedShard`]).
 
 use std::{
-    collections::BTreeSet,
-    sync::Arc,
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
@@ -21,18 +30,14 @@ use tokio::{
 };
 
 use crate::{
-    checkpoint::{CheckpointError, Checkpoints},
-    delivered::DeliveredBoard,
+    checkpoint::{CheckpointError, Checkpoints, Position},
+    failure::Destination,
     filter::FILTERS_DEFAULT_MAX,
     function::LambdaFunction,
-    lineage::Lineage,
     mapping::{Mapping, MappingError, StartingPosition},
-    progress::Observer,
-    reader::{End, ShardReader},
-    response::Destination,
-    shared::Stream,
-    source::{ApiError, ListedShard},
-    wiring::{Complaint, Wiring},
+    progress::{DeliveredBoard, Observer},
+    shard::{End, ShardReader},
+    source::{ApiError, IteratorAt, ListedShard, Stream, StreamApi},
 };
 
 /// The time between two listings, in seconds. The API allows ten calls a second.
@@ -275,7 +280,6 @@ pub(crate) struct Waits {
 }
 
 impl Waits {
-    /// The next wait.
     pub(crate) fn wait(&mut self) -> Duration {
         let wait = Duration::from_millis(BACKOFF.ms(self.n_done));
         self.n_done = self.n_done.saturating_add(1);
@@ -327,5 +331,231 @@ impl Stop {
             stopped = self.requested() => Err(stopped),
             done = work => Ok(done),
         }
+    }
+}
+
+// ---- Which shards may be read now: parents before children. Pure ----
+
+/// The known shards of a stream.
+#[derive(Debug)]
+struct Lineage {
+    starting_position: StartingPosition,
+    /// False during the first listing. Only shards of that listing may start at the newest record.
+    has_listed: bool,
+    shards: BTreeMap<String, Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    parent: Option<String>,
+    is_listed: bool,
+    state: ShardState,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum ShardState {
+    Waiting(IteratorAt),
+    Running,
+    Drained,
+}
+
+impl Lineage {
+    fn new(starting_position: StartingPosition) -> Self {
+        Self { starting_position, has_listed: false, shards: BTreeMap::new() }
+    }
+
+    /// The new shards of a listing. Their positions must be loaded.
+    fn unknown<'a>(&self, listed: &'a [ListedShard]) -> Vec<&'a ListedShard> {
+        listed.iter().filter(|shard| !self.shards.contains_key(&shard.id)).collect()
+    }
+
+    /// Adds a shard with its position. `is_followed` means that the parent has a position: the mapping has read this
+    /// stream before and must not skip to the newest record.
+    fn enter(&mut self, shard: &ListedShard, position: Option<Position>, is_followed: bool) {
+        let state = match position {
+            Some(Position::Ended) => ShardState::Drained,
+            Some(Position::After(sequence_number)) => ShardState::Waiting(IteratorAt::After(sequence_number)),
+            None if self.starting_position == StartingPosition::Latest && !self.has_listed && !is_followed => {
+                ShardState::Waiting(IteratorAt::Latest)
+            }
+            None => ShardState::Waiting(IteratorAt::TrimHorizon),
+        };
+        self.shards.insert(shard.id.clone(), Known { parent: shard.parent.clone(), is_listed: true, state });
+    }
+
+    /// Applies a complete listing, after its unknown shards were entered. Removes the shards that are no longer listed,
+    /// except those that are still being read.
+    fn listed(&mut self, listed: &[ListedShard]) {
+        self.has_listed = true;
+        for (id, known) in &mut self.shards {
+            known.is_listed = listed.iter().any(|shard| shard.id == *id);
+        }
+        self.shards.retain(|_, known| known.is_listed || known.state == ShardState::Running);
+    }
+
+    /// Starts the shards that may be read now. Returns each with its start position.
+    fn start_ready(&mut self) -> Vec<(String, IteratorAt)> {
+        let is_ready = |known: &Known| match (&known.state, &known.parent) {
+            (ShardState::Waiting(_), Some(parent)) => {
+                self.shards.get(parent).is_none_or(|parent| parent.state == ShardState::Drained)
+            }
+            (ShardState::Waiting(_), None) => true,
+            _ => false,
+        };
+        let ids: Vec<String> =
+            self.shards.iter().filter(|(_, known)| is_ready(known)).map(|(id, _)| id.clone()).collect();
+        ids.into_iter().filter_map(|id| self.start(&id).map(|at| (id, at))).collect()
+    }
+
+    fn start(&mut self, id: &str) -> Option<IteratorAt> {
+        let known = self.shards.get_mut(id)?;
+        match std::mem::replace(&mut known.state, ShardState::Running) {
+            ShardState::Waiting(at) => Some(at),
+            other => {
+                known.state = other;
+                None
+            }
+        }
+    }
+
+    /// Marks a shard as read to its end.
+    fn drained(&mut self, id: &str) {
+        if let Some(known) = self.shards.get_mut(id) {
+            known.state = ShardState::Drained;
+        }
+    }
+
+    /// Removes a shard that was not found when it was read. If it is listed again, it starts at its checkpoint.
+    fn lost(&mut self, id: &str) {
+        self.shards.remove(id);
+    }
+
+    /// The shards that may still have records to deliver.
+    fn undrained(&self) -> impl Iterator<Item = &str> {
+        self.shards.iter().filter(|(_, known)| known.state != ShardState::Drained).map(|(id, _)| id.as_str())
+    }
+}
+
+// ---- What all parts of a running mapping share ----
+
+/// A mapping and its connections to the outside.
+pub(crate) struct Wiring {
+    pub(crate) mapping: Mapping,
+    pub(crate) api: Arc<dyn StreamApi>,
+    pub(crate) function: Arc<dyn LambdaFunction>,
+    pub(crate) checkpoints: Arc<dyn Checkpoints>,
+    pub(crate) destination: Arc<dyn Destination>,
+    pub(crate) observer: Arc<dyn Observer>,
+    /// The wall clock, injected so that tests can control the age of records.
+    pub(crate) clock: Arc<dyn Fn() -> SystemTime + Send + Sync>,
+}
+
+impl Wiring {
+    pub(crate) fn trouble(&self, message: &str) {
+        self.observer.trouble(&self.mapping.name, message);
+    }
+}
+
+/// A problem of one or several tasks, reported once until it is over.
+#[derive(Debug, Default)]
+pub(crate) struct Complaint {
+    is_reported: AtomicBool,
+}
+
+impl Complaint {
+    pub(crate) fn report(&self, wiring: &Wiring, message: &str) {
+        if !self.is_reported.swap(true, Ordering::Relaxed) {
+            wiring.trouble(message);
+        }
+    }
+
+    pub(crate) fn over(&self) {
+        self.is_reported.store(false, Ordering::Relaxed);
+    }
+}
+
+/// An error and its causes in one line, without the causes that an error already quotes.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut line = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let text = cause.to_string();
+        if !line.contains(&text) {
+            // Writing to a string cannot fail.
+            write!(line, ": {text}").unwrap_or_default();
+        }
+        source = cause.source();
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Lineage;
+    use crate::{
+        checkpoint::Position,
+        mapping::StartingPosition,
+        source::{IteratorAt, ListedShard},
+    };
+
+    fn shard(id: &str, parent: Option<&str>) -> ListedShard {
+        ListedShard { id: id.to_owned(), parent: parent.map(str::to_owned) }
+    }
+
+    fn list(lineage: &mut Lineage, shards: &[ListedShard]) -> Vec<(String, IteratorAt)> {
+        for shard in lineage.unknown(shards) {
+            lineage.enter(shard, None, false);
+        }
+        lineage.listed(shards);
+        lineage.start_ready()
+    }
+
+    fn names(started: &[(String, IteratorAt)]) -> Vec<&str> {
+        started.iter().map(|(id, _)| id.as_str()).collect()
+    }
+
+    #[test]
+    fn children_wait_until_their_parent_is_drained() {
+        let mut lineage = Lineage::new(StartingPosition::TrimHorizon);
+        let shards = [shard("a", None), shard("b", Some("a")), shard("c", Some("a")), shard("d", Some("b"))];
+        assert_eq!(names(&list(&mut lineage, &shards)), ["a"]);
+        assert_eq!(names(&lineage.start_ready()), [""; 0]);
+        lineage.drained("a");
+        assert_eq!(names(&lineage.start_ready()), ["b", "c"]);
+        lineage.drained("c");
+        assert_eq!(names(&lineage.start_ready()), [""; 0]);
+        lineage.drained("b");
+        assert_eq!(names(&lineage.start_ready()), ["d"]);
+        assert_eq!(lineage.undrained().collect::<Vec<_>>(), ["d"]);
+    }
+
+    #[test]
+    fn a_child_starts_when_its_parent_is_trimmed_but_not_while_it_is_still_read() {
+        let mut lineage = Lineage::new(StartingPosition::TrimHorizon);
+        assert_eq!(names(&list(&mut lineage, &[shard("b", Some("trimmed")), shard("c", Some("b"))])), ["b"]);
+        assert_eq!(names(&list(&mut lineage, &[shard("c", Some("b"))])), [""; 0]);
+        lineage.lost("b");
+        assert_eq!(names(&lineage.start_ready()), ["c"]);
+    }
+
+    #[test]
+    fn a_position_says_where_a_shard_starts() {
+        let mut lineage = Lineage::new(StartingPosition::Latest);
+        lineage.enter(&shard("a", None), Some(Position::Ended), false);
+        lineage.enter(&shard("b", Some("a")), Some(Position::After("42".to_owned())), true);
+        assert_eq!(lineage.start_ready(), [("b".to_owned(), IteratorAt::After("42".to_owned()))]);
+    }
+
+    #[test]
+    fn only_a_shard_that_was_there_first_and_follows_nothing_starts_at_the_newest_record() {
+        let mut lineage = Lineage::new(StartingPosition::Latest);
+        let (fresh, followed, later) = (shard("a", None), shard("b", Some("gone")), shard("c", None));
+        lineage.enter(&fresh, None, false);
+        lineage.enter(&followed, None, true);
+        lineage.listed(&[fresh.clone(), followed.clone()]);
+        lineage.enter(&later, None, false);
+        lineage.listed(&[fresh, followed, later]);
+        let starts: Vec<_> = lineage.start_ready().into_iter().map(|(_, at)| at).collect();
+        assert_eq!(starts, [IteratorAt::Latest, IteratorAt::TrimHorizon, IteratorAt::TrimHorizon]);
     }
 }

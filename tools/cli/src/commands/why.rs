@@ -5,13 +5,12 @@ use engine::{fan_out::again::DueItem, look::listing::ALL_DERIVATIONS};
 use functions::logging;
 use keys::{item::Item, key::Key};
 use operate::{
-    about::About,
     objects::explanation,
+    parked::About,
     verify::judge::INDEX_KEYS,
     why::{
         Explanation, Pending, StreamChange, StreamChanges, ValueState, WhyRequest,
-        counter::{CounterItem, CounterSources, ExplainedCounter},
-        value::{ExplainedSource, ExplainedValue, SourceRole},
+        value::{CounterItem, CounterSources, ExplainedCounter, ExplainedSource, ExplainedValue, SourceRole},
         why,
     },
     words::{self, counted},

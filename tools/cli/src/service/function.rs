@@ -16,7 +16,7 @@ use std::{
 
 use console::{
     flow::entry::{NoAnswer, UnansweredInvocation},
-    step::{Passage, StepGate, SteppedFunction, killing::KillingStore},
+    step::{KillingStore, Passage, StepGate, SteppedFunction},
 };
 use derive::{catalogue::Catalogue, family::Family, schema::Schema};
 use engine::{

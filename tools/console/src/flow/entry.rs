@@ -25,13 +25,13 @@ use engine::{
     record::{decode, event::Event},
 };
 use keys::{counter::CounterKey, item::Item, job::JobKey, key::Key, value::differing};
-use operate::{words::event, written::WrittenEffect};
+use operate::words::{WrittenEffect, event};
 use serde_dynamo::AttributeValue;
 use store::Units;
 
 use crate::{
-    explained::text,
     flow::{Flow, share},
+    item::text,
 };
 
 /// Attributes of a change that a page displays.
@@ -53,14 +53,12 @@ pub(crate) struct FlowEntry {
     pub(crate) update: u64,
     /// Id of its event.
     pub(crate) event: String,
-    /// The item.
     pub(crate) item: Key,
     /// Its entity, or a description.
     pub(crate) entity: String,
     /// DynamoDB's event name: `INSERT`, `MODIFY` or `REMOVE`.
     pub(crate) action: &'static str,
     pub(crate) record: RecordKind,
-    /// The changed attributes.
     pub(crate) changed: Vec<ChangedAttribute>,
     /// Number of other changed attributes.
     pub(crate) n_more: usize,
@@ -75,7 +73,6 @@ pub(crate) struct FlowEntry {
     /// Time of the first delivery to a function, in milliseconds since the epoch.
     pub(crate) came_ms: u64,
     pub(crate) deliveries: Vec<FlowDelivery>,
-    /// Number of deliveries.
     pub(crate) n_deliveries: usize,
 }
 
@@ -96,7 +93,6 @@ pub(crate) struct FlowDelivery {
     /// How long the batch took, in milliseconds.
     pub(crate) elapsed_ms: u64,
     pub(crate) writes: Vec<FlowWrite>,
-    /// Number of writes.
     pub(crate) n_writes: usize,
     /// This change's part of their write units.
     pub(crate) units: Units,
@@ -329,7 +325,7 @@ mod tests {
     use derive::{catalogue::Catalogue, schema::Schema};
     use keys::layout::Layout;
 
-    use super::{super::entry::FlowEntry, *};
+    use super::{FlowEntry, *};
 
     #[test]
     fn a_killed_invocation_is_shown_with_its_record_also_when_it_comes_again() {

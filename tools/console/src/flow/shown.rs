@@ -1,38 +1,50 @@
-//! Renders a change of the flow.
+//! Renders the changes of the flow, their write units, and the metrics of the derivations.
 //!
-//! # Spent
+//! # Write units over time
 //!
-//! Write units over time: those of the functions, and those of plain code for the same changes.
+//! They are those of the functions, and those of plain code for the same changes. *By hand* is a function with plain
+//! `ADD`, `PUT` and `SET`: for each counted change one `ADD` of one write unit on the item that displays the count, and
+//! for all other derivations the same writes as here. It has no counters, no displays, and no proof that a change is
+//! counted once; so it is cheaper, and counts twice when a batch is redelivered.
 //!
-//! *By hand* is a function with plain `ADD`, `PUT` and `SET`: for each counted change one `ADD` of one write unit on
-//! the item that displays the count, and for all other derivations the same writes as here. It has no counters, no
-//! displays, and no proof that a change is counted once; so it is cheaper, and counts twice when a batch is
-//! redelivered.
+//! # Metrics of each derivation
 //!
-//! # Figures
+//! They are changes a second, lag, conflicts, and the item that it writes most. *Its own lag* is the time from the
+//! start of a function's batch to the response of the write; *the whole lag* begins with the application's write, or
+//! with the write that caused the record. On the embedded database, the stream's times are whole seconds, rounded down,
+//! so the whole lag is up to a second too long.
 //!
-//! Metrics of each derivation: changes a second, lag, conflicts, and the item that it writes most.
+//! # The page of one change
 //!
-//! *Its own lag* is the time from the start of a function's batch to the response of the write; *the whole lag* begins
-//! with the application's write, or with the write that caused the record. On the embedded database, the stream's times
-//! are whole seconds, rounded down, so the whole lag is up to a second too long.
+//! It has all effects of the change, from function to function, until no work is left. The record of a write is
+//! identified by its content: the watermark that the write set, or the values. A counter with receipts has neither; if
+//! several changes moved it at once, the wrong record may be chosen.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
 
+use axum::{
+    extract::{Query, State},
+    http::StatusCode,
+};
 use derive::{catalogue::Catalogue, derivation::Derivation, family::Family, schema::Schema, write::Table};
 use engine::{account::Commit, contention::Contention};
 use keys::{counter::COUNTER, key::Key};
 use maud::{Markup, html};
 use operate::words::counted;
-use store::Units;
+use serde::Deserialize;
+use store::{Store, Units};
 
 use crate::{
+    Console,
     flow::{
-        a_second,
-        entry::{ChangedAttribute, FlowEntry, FlowWrite, Trouble},
+        Flow, a_second,
+        entry::{ChangedAttribute, FlowDelivery, FlowEntry, FlowWrite, Trouble},
         share,
     },
-    frame,
+    frame::{self, ConsolePage},
 };
 
 /// Writes of a change that the flow displays at once; the others unfold.
@@ -174,7 +186,6 @@ const ADD_UNITS: Units = 1.0;
 /// The writes of a derivation since the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WriteTotal {
-    /// Its writes.
     pub(crate) n_writes: usize,
     /// Its write units; a write for several derivations is divided equally.
     pub(crate) units: Units,
@@ -204,7 +215,7 @@ pub(crate) struct SpentWrites {
 
 impl SpentWrites {
     /// Adds a write. `by_hand` are the derivations that plain code [would write](written_by_hand) too.
-    pub(in crate::flow) fn write(&mut self, by_hand: &BTreeSet<String>, commit: &Commit) {
+    pub(super) fn write(&mut self, by_hand: &BTreeSet<String>, commit: &Commit) {
         let Commit { derivations, units, at_ms, .. } = commit;
         let part = units / share(derivations.len());
         let mut units_by_hand = 0.0;
@@ -222,14 +233,14 @@ impl SpentWrites {
     }
 
     /// Adds the conflicts and throttles of a batch.
-    pub(in crate::flow) fn conflicts(&mut self, contention: &Contention) {
+    pub(super) fn conflicts(&mut self, contention: &Contention) {
         for (derivation, n_conflicts, n_throttles) in contention.by_derivation() {
             *self.conflicts.entry(derivation.to_owned()).or_default() += n_conflicts + n_throttles;
         }
     }
 
     /// Adds a change at its first delivery, with its number of additions.
-    pub(in crate::flow) fn change(&mut self, n_additions: usize, at_ms: u64) {
+    pub(super) fn change(&mut self, n_additions: usize, at_ms: u64) {
         let n = f64::from(u32::try_from(n_additions).unwrap_or(u32::MAX));
         self.add(at_ms, SpentUnits { ripple: 0.0, by_hand: n * ADD_UNITS });
     }
@@ -262,7 +273,7 @@ pub(crate) fn count_of<'a>(catalogue: &'a Catalogue, derivation: &'a Derivation)
 
 /// The derivations that plain code would write too. Counters and their displays are excluded: plain code adds to the
 /// count where it is displayed.
-pub(in crate::flow) fn written_by_hand(schema: &Schema, catalogue: &Catalogue) -> BTreeSet<String> {
+pub(super) fn written_by_hand(schema: &Schema, catalogue: &Catalogue) -> BTreeSet<String> {
     let is_by_hand = |derivation: &&Derivation| {
         let reads = derivation.kind.reach(schema).map(|reach| reach.reads).unwrap_or_default();
         let reads_counter = reads.iter().any(|part| part.entity == COUNTER);
@@ -274,7 +285,7 @@ pub(in crate::flow) fn written_by_hand(schema: &Schema, catalogue: &Catalogue) -
 // ---- figures ----
 
 /// Time over which changes are counted, in milliseconds.
-pub(in crate::flow) const WINDOW_MS: u64 = 60_000;
+pub(super) const WINDOW_MS: u64 = 60_000;
 
 /// Metrics of a derivation, over the stored changes.
 #[derive(Clone, Debug, Default)]
@@ -288,7 +299,7 @@ pub(crate) struct DerivationFigures {
 
 impl DerivationFigures {
     /// The metrics of each derivation.
-    pub(in crate::flow) fn of<'a>(
+    pub(super) fn of<'a>(
         entries: impl Iterator<Item = &'a FlowEntry>,
         now_ms: u64,
         window_ms: u64,
@@ -334,8 +345,176 @@ impl DerivationFigures {
     }
 }
 
+// ---- The page of one change ----
+
+/// Limit on the changes that are followed.
+const STEPS_MAX: usize = 200;
+
+/// Width of the time axis, in parts.
+const AXIS: f64 = 1_000.0;
+
+/// The parameters of the page's address.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ChangeAddress {
+    event: String,
+}
+
+/// A change in the chain, and its number of writes after the first change.
+struct FollowedChange {
+    entry: FlowEntry,
+    depth: usize,
+}
+
+pub(crate) async fn change_page<S: Store + 'static>(
+    State(console): State<Arc<Console<S>>>,
+    Query(ChangeAddress { event }): Query<ChangeAddress>,
+) -> ConsolePage {
+    let steps = console.flow.as_ref().map(|flow| flow.followed(&event)).unwrap_or_default();
+    match steps.first() {
+        Some(first) => {
+            let title = format!("{} {} {}", first.entry.entity, first.entry.item, action(first.entry.action));
+            frame::page(&title, &whole(&steps))
+        }
+        None => frame::failed(
+            StatusCode::NOT_FOUND,
+            "This change is not kept: the flow of `ripple dev` keeps the last 2,000 changes since its start.",
+        ),
+    }
+}
+
+impl Flow {
+    /// A change and all changes that it caused, each before its own effects.
+    fn followed(&self, event: &str) -> Vec<FollowedChange> {
+        let kept = self.kept();
+        let number = |event: &str| kept.by_event.get(event).and_then(|it| usize::try_from(it - kept.first).ok());
+        let (mut steps, mut taken) = (Vec::new(), BTreeSet::new());
+        let mut next: Vec<(usize, usize)> = number(event).map(|at| (at, 0)).into_iter().collect();
+        while let Some((at, depth)) = next.pop().filter(|_| steps.len() < STEPS_MAX) {
+            let Some(entry) = kept.entries.get(at) else { continue };
+            let writes: Vec<&FlowWrite> = entry.writes().collect();
+            for write in writes.into_iter().rev() {
+                let made = kept.entries.iter().enumerate().skip(at + 1);
+                let made = made.filter(|(at, it)| !taken.contains(at) && write.made(it));
+                let made: Vec<(usize, u64)> = made.map(|(at, it)| (at, it.came_ms)).collect();
+                // A record comes after its write; the response may come a moment after both.
+                let later = made.iter().find(|(_, came_ms)| *came_ms >= write.at_ms);
+                if let Some((at, _)) = later.or(made.last()) {
+                    taken.insert(*at);
+                    next.push((*at, depth + 1));
+                }
+            }
+            steps.push(FollowedChange { entry: entry.clone(), depth });
+        }
+        steps
+    }
+}
+
+/// The displayed time range.
+#[derive(Clone, Copy)]
+struct Axis {
+    from_ms: u64,
+    until_ms: u64,
+}
+
+impl Axis {
+    fn of(steps: &[FollowedChange]) -> Self {
+        let deliveries = || steps.iter().flat_map(|step| &step.entry.deliveries);
+        let from_ms = deliveries().map(|it| it.began_ms).min().unwrap_or(0);
+        let ends = deliveries().map(|it| it.began_ms.saturating_add(it.elapsed_ms));
+        let writes = deliveries().flat_map(|it| &it.writes).map(|write| write.at_ms);
+        Self { from_ms, until_ms: ends.chain(writes).max().unwrap_or(from_ms).max(from_ms.saturating_add(1)) }
+    }
+
+    fn at(self, ms: u64) -> f64 {
+        let part = |ms: u64| f64::from(u32::try_from(ms).unwrap_or(u32::MAX));
+        AXIS * part(ms.saturating_sub(self.from_ms)) / part(self.until_ms.saturating_sub(self.from_ms))
+    }
+
+    fn bar(self, from_ms: u64, until_ms: u64, class: &str) -> Markup {
+        let (x, end) = (self.at(from_ms), self.at(until_ms));
+        html! {
+            svg.bar viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true" {
+                rect class=(class) x=(format!("{:.1}", x.min(AXIS - 4.0))) width=(format!("{:.1}", (end - x).max(4.0))) y="1" height="8" {}
+            }
+        }
+    }
+}
+
+fn whole(steps: &[FollowedChange]) -> Markup {
+    let axis = Axis::of(steps);
+    let n_writes: usize = steps.iter().map(|step| step.entry.n_writes()).sum();
+    let total: f64 = steps.iter().map(|step| step.entry.units()).sum();
+    let is_idle =
+        |it: &&FollowedChange| it.depth > 0 && it.entry.n_writes() == 0 && it.entry.troubles().next().is_none();
+    let (idle, working): (Vec<_>, Vec<_>) = steps.iter().partition(is_idle);
+    html! {
+        p {
+            (counted(n_writes, "write")) " followed, of " (units(total)) ", within "
+            (axis.until_ms.saturating_sub(axis.from_ms)) " ms of the moment a function first got the change."
+        }
+        (table(&working, axis))
+        @if !idle.is_empty() {
+            details.fold {
+                summary { (counted(idle.len(), "record")) " of these writes needed no work" }
+                (table(&idle, axis))
+            }
+        }
+        @if steps.len() >= STEPS_MAX { p { "The first " (steps.len()) " changes; there are more." } }
+    }
+}
+
+fn table(steps: &[&FollowedChange], axis: Axis) -> Markup {
+    html! {
+        div.wide tabindex="0" { table.steps {
+            thead { tr { th { "what happened" } th { "when, in ms" } th.axis { span { "0" } span { (axis.until_ms.saturating_sub(axis.from_ms)) } } } }
+            @for step in steps { (rows(step, axis)) }
+        } }
+    }
+}
+
+fn rows(step: &FollowedChange, axis: Axis) -> Markup {
+    let FollowedChange { entry, depth } = step;
+    let class = format!("depth-{}", depth.min(&4));
+    let mut deliveries: Vec<&FlowDelivery> = entry.deliveries.iter().collect();
+    deliveries.sort_by_key(|delivery| delivery.began_ms);
+    html! {
+        tbody class=(class) {
+            tr {
+                th scope="rowgroup" colspan="3" {
+                    (entry.entity) " " (frame::key(&entry.item)) " " strong { (action(entry.action)) }
+                    @if !entry.changed.is_empty() { div.values { (changed(entry)) } }
+                }
+            }
+            @for delivery in deliveries { (of_delivery(delivery, axis)) }
+        }
+    }
+}
+
+fn of_delivery(delivery: &FlowDelivery, axis: Axis) -> Markup {
+    let FlowDelivery { function, began_ms, elapsed_ms, writes, n_writes, trouble, .. } = delivery;
+    let since = |ms: u64| ms.saturating_sub(axis.from_ms);
+    let is_killed = matches!(trouble, Some(Trouble::Killed(_)));
+    html! {
+        tr {
+            td {
+                @match trouble {
+                    Some(Trouble::Killed(why)) => span.differs { (function) " was killed " (why) },
+                    Some(trouble) => { (function) " handled it" div.differs { (trouble.said()) } },
+                    None => { (function) " handled it" @if writes.is_empty() { ": nothing to write" } },
+                }
+            }
+            td { (since(*began_ms)) "–" (since(began_ms.saturating_add(*elapsed_ms))) }
+            td { (axis.bar(*began_ms, began_ms.saturating_add(*elapsed_ms), if is_killed { "killed" } else { "batch" })) }
+        }
+        @for it in writes {
+            tr { td.written { (write(it)) } td { (since(it.at_ms)) } td { (axis.bar(it.at_ms, it.at_ms, "write")) } }
+        }
+        @if *n_writes > writes.len() { tr { td.written { "… and " (n_writes - writes.len()) " more" } td {} td {} } }
+    }
+}
+
 #[cfg(test)]
-mod figures_tests {
+mod tests {
     use super::*;
 
     #[test]
@@ -347,11 +526,6 @@ mod figures_tests {
         assert_eq!((figures.own_ms(), figures.whole_ms()), (Some(4), None));
         assert_eq!(figures.hottest(), Some((&key("e"), 9)));
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
 
     #[test]
     fn units_are_kept_by_slot_for_ten_minutes() {

@@ -19,16 +19,13 @@ use engine::{
     clock::{Clock as _, SystemClock},
 };
 use keys::counter::CounterKey;
-use operate::written::written;
+use operate::words::written;
 use serde_json::{Value, value::RawValue};
 use store::Store;
 
 use crate::{
     flow::entry::{FlowWrite, NoAnswer, UnansweredInvocation},
-    step::{
-        DELIVERED_MAX, HeldStream, REPORTS_MAX, StepGate,
-        killing::{KillingStore, LandedWrite},
-    },
+    step::{DELIVERED_MAX, HeldStream, KillingStore, LandedWrite, REPORTS_MAX, StepGate},
 };
 
 /// Time limit of an invocation, in milliseconds.
@@ -62,7 +59,6 @@ pub(crate) struct DeliveredRecord {
     pub(super) record: HeldRecord,
 }
 
-/// Result of a delivery.
 #[derive(Clone, Debug)]
 pub(crate) struct DeliveryReport {
     /// From 1.
@@ -252,7 +248,7 @@ impl HeldStream {
 
 impl DeliveryReport {
     /// True if the record is done, according to one of the invocations.
-    pub(super) fn is_done(&self) -> bool {
+    fn is_done(&self) -> bool {
         self.ends.iter().any(|end| !matches!(end.how, EndedHow::Again(_) | EndedHow::Killed))
     }
 }
@@ -306,37 +302,36 @@ fn commit(landed: &LandedWrite) -> Commit {
 
 /// An invocation of a function, held before the function gets it.
 #[derive(Debug)]
-pub(in crate::step) struct HeldBatch {
+pub(super) struct HeldBatch {
     /// Everything in the event but its records and the state of its tumbling window.
-    pub(in crate::step) envelope: BatchEnvelope,
+    pub(super) envelope: BatchEnvelope,
     /// The undelivered records, in order.
-    pub(in crate::step) waiting: VecDeque<HeldRecord>,
+    pub(super) waiting: VecDeque<HeldRecord>,
     /// Number of delivered records.
-    pub(in crate::step) n_delivered: usize,
+    pub(super) n_delivered: usize,
 }
 
 /// The fields of an event besides its records.
 #[derive(Clone, Debug)]
-pub(in crate::step) struct BatchEnvelope {
+pub(super) struct BatchEnvelope {
     /// Other fields, each with its JSON text.
     fields: BTreeMap<String, Box<RawValue>>,
     /// JSON of the state of the tumbling window; `None` without a window.
-    pub(in crate::step) state: Option<String>,
+    pub(super) state: Option<String>,
 }
 
-/// A record of a held invocation.
 #[derive(Clone, Debug)]
-pub(in crate::step) struct HeldRecord {
+pub(super) struct HeldRecord {
     /// Its JSON text, as the function gets it.
-    pub(in crate::step) json: String,
-    pub(in crate::step) sequence_number: String,
+    pub(super) json: String,
+    pub(super) sequence_number: String,
     /// How many invocations with it were killed or failed.
-    pub(in crate::step) n_failed: usize,
+    pub(super) n_failed: usize,
 }
 
 impl HeldBatch {
     /// The parts of an event; `None` for an event without records, which need not be held.
-    pub(in crate::step) fn of(event: &str) -> Option<Self> {
+    pub(super) fn of(event: &str) -> Option<Self> {
         let mut fields: BTreeMap<String, Box<RawValue>> = serde_json::from_str(event).ok()?;
         let records: Vec<Box<RawValue>> = serde_json::from_str(fields.remove("Records")?.get()).ok()?;
         let state = fields.remove("state").map(|state| state.get().to_owned());
@@ -351,14 +346,14 @@ impl HeldBatch {
     }
 
     /// The event with the remaining records.
-    pub(in crate::step) fn rest(&self) -> String {
+    pub(super) fn rest(&self) -> String {
         self.envelope.event(self.waiting.iter().map(|record| record.json.as_str()))
     }
 }
 
 impl BatchEnvelope {
     /// An event with these records.
-    pub(in crate::step) fn event<'a>(&self, records: impl Iterator<Item = &'a str>) -> String {
+    pub(super) fn event<'a>(&self, records: impl Iterator<Item = &'a str>) -> String {
         let records = records.collect::<Vec<_>>().join(",");
         let state = self.state.iter().map(|state| format!(r#","state":{state}"#));
         let fields = self.fields.iter().map(|(name, value)| format!(",{}:{}", Value::from(name.as_str()), value.get()));

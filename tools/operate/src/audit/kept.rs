@@ -33,14 +33,13 @@ use rusqlite::params;
 use serde_dynamo::AttributeValue;
 
 use crate::{
-    failure::OperateError,
+    OperateError,
     verify::{
-        Finding,
+        Contribution, Finding, Reached, Tallies, Undecided,
         check::FINDING,
         counts::{attributes, only},
         run::Later,
-        spool::{Spool, read_tally},
-        tallies::{Contribution, Reached, Tallies, Undecided},
+        spool::{Spool, key_at, read_tally},
     },
 };
 
@@ -338,7 +337,7 @@ impl KeptTotals {
         let mut rows = query.query(params![pk, sk, n_max])?;
         let mut all = Vec::new();
         while let Some(row) = rows.next()? {
-            let key = Key::new(row.get::<_, String>(0)?, row.get::<_, String>(1)?);
+            let key = key_at(row, 0)?;
             all.push((key, row.get(2)?, serde_json::from_str(&row.get::<_, String>(3)?)?));
         }
         Ok(all)
@@ -361,7 +360,7 @@ impl KeptTotals {
         let mut rows = query.query(params![derivation, pk, sk, is_missing, n_max])?;
         let mut all = Vec::new();
         while let Some(row) = rows.next()? {
-            let key = Key::new(row.get::<_, String>(0)?, row.get::<_, String>(1)?);
+            let key = key_at(row, 0)?;
             all.push((key, read_tally((row.get(2)?, row.get(3)?))?));
         }
         Ok(all)
@@ -437,10 +436,8 @@ impl KeptTotals {
         let mut rows = mirrors.query(params![entity, pk, sk, n_max])?;
         let mut all = Vec::new();
         while let Some(row) = rows.next()? {
-            let mirror = Key::new(row.get::<_, String>(0)?, row.get::<_, String>(1)?);
-            let claims = sources.query_map([entity, mirror.pk.as_str(), mirror.sk.as_str()], |row| {
-                Ok(Key::new(row.get::<_, String>(0)?, row.get::<_, String>(1)?))
-            })?;
+            let mirror = key_at(row, 0)?;
+            let claims = sources.query_map([entity, mirror.pk.as_str(), mirror.sk.as_str()], |row| key_at(row, 0))?;
             let claims = claims.collect::<rusqlite::Result<_>>()?;
             all.push((mirror, claims));
         }
@@ -454,7 +451,7 @@ impl KeptTotals {
             .prepare("SELECT pk, sk, derivation FROM results WHERE kind = ?1 AND is_flaw = 0 ORDER BY pk, sk")?;
         let mut rows = query.query([FINDING])?;
         while let Some(row) = rows.next()? {
-            let key = Key::new(row.get::<_, String>(0)?, row.get::<_, String>(1)?);
+            let key = key_at(row, 0)?;
             act(key, row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?);
         }
         Ok(())

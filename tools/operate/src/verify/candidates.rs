@@ -156,7 +156,7 @@ impl<S: Store> Verification<'_, S> {
 
 /// When the stream last showed a write of each item, while a watch is active.
 #[derive(Debug, Default)]
-pub(in crate::verify) struct Touched {
+pub(super) struct Touched {
     at_ms: BTreeMap<Source, u64>,
     /// When a record arrived whose item is unknown.
     any_at_ms: Option<u64>,
@@ -167,13 +167,13 @@ pub(in crate::verify) struct Touched {
 
 impl Touched {
     /// Starts to note all writes that are seen, until [`unwatch`](Self::unwatch).
-    pub(in crate::verify) fn watch(&mut self, now_ms: u64) -> u64 {
+    pub(super) fn watch(&mut self, now_ms: u64) -> u64 {
         self.n_watches += 1;
         self.watches.insert(self.n_watches, now_ms);
         self.n_watches
     }
 
-    pub(in crate::verify) fn unwatch(&mut self, watch: u64) {
+    pub(super) fn unwatch(&mut self, watch: u64) {
         self.watches.remove(&watch);
         match self.watches.values().min() {
             Some(first_ms) => self.at_ms.retain(|_, at_ms| *at_ms >= *first_ms),
@@ -182,7 +182,7 @@ impl Touched {
     }
 
     /// A record of this item was seen; without a key it may be of any item.
-    pub(in crate::verify) fn touch(&mut self, key: Option<&Key>, now_ms: u64) {
+    pub(super) fn touch(&mut self, key: Option<&Key>, now_ms: u64) {
         let Some(key) = key else {
             self.any_at_ms = Some(now_ms);
             return;
@@ -197,7 +197,7 @@ impl Touched {
     }
 
     /// True if any of these was seen to be written since a watch began.
-    pub(in crate::verify) fn has<'a>(&self, watch: u64, read: impl IntoIterator<Item = &'a Source>) -> bool {
+    pub(super) fn has<'a>(&self, watch: u64, read: impl IntoIterator<Item = &'a Source>) -> bool {
         let Some(since_ms) = self.watches.get(&watch) else { return true };
         let is_since = |at_ms: &u64| at_ms >= since_ms;
         self.any_at_ms.as_ref().is_some_and(is_since)

@@ -10,12 +10,10 @@ use std::{
 use derive::{catalogue::Catalogue, derivation::Derivation, family::Family};
 use engine::{
     batch::Engine,
-    clock::SystemClock,
     counters::Target,
     inspect::{ToRecount, to_recount},
     ledger::settings::recorded,
     redrive::waiting::PendingWork,
-    registry::RegistryWatch,
 };
 use keys::key::Key;
 use serde::{Deserialize, Serialize};
@@ -23,17 +21,14 @@ use serde_json::Value;
 use store::Store;
 
 use crate::{
-    failure::OperateError,
-    loss::{self, Marked},
-    progress::Progress,
+    OperateError,
     tables::{Deployment, VerifyOptions, part, scope, selection},
     verify::{
-        AtRest, Extent, Finding, Following, Listener, Scope, UnreadableItem, VerifyEvent,
-        filled::{Before, Marking},
+        AtRest, Extent, Finding, Following, Listener, Progress, Scope, UnreadableItem, VerifyEvent,
         followed::{AGE_MARGIN_S, FollowedStreams, ProgressSource},
-        paced::Paced,
+        marks::{Before, Marked, Marking, keeps, marks_before, settle_marks},
         run::{Limits, Verification},
-        scan::WINDOW_BYTES,
+        scan::{Paced, WINDOW_BYTES},
         spool::{ResultRow, Spool},
     },
     words::time,
@@ -97,7 +92,7 @@ pub async fn check<S: Store + 'static>(
     may_write: bool,
     progress: &Arc<dyn Progress>,
 ) -> Result<Checked, OperateError> {
-    let (marks, listed) = (loss::before(opened).await?, to_recount(&opened.store).await?);
+    let (marks, listed) = (marks_before(opened).await?, to_recount(&opened.store).await?);
     let prepared = prepare(opened, args)?;
     // What an earlier run read proves nothing about the present.
     let before = if prepared.spool.is_new()? { Some(Before::read(opened).await?) } else { None };
@@ -118,7 +113,7 @@ pub async fn check<S: Store + 'static>(
     }
     let kept = verified.families_kept(opened)?;
     let is_proof = verified.is_whole && knows_all;
-    let marked = loss::settled(opened, marks, &kept, is_proof, may_write).await?;
+    let marked = settle_marks(opened, marks, &kept, is_proof, may_write).await?;
     let recounted = if is_proof && may_write { verified.recounted(opened, listed).await? } else { Vec::new() };
     Ok(Checked { verified, is_clean, marked, recounted, marking })
 }
@@ -272,11 +267,7 @@ async fn run<S: Store>(
 
 /// An engine whose reads are paced, and whose read units are added up.
 pub(crate) fn reading<S: Store>(opened: &Deployment<S>, units_a_second: Option<u32>) -> Engine<Paced<Arc<S>>> {
-    let store = Paced::new(Arc::clone(&opened.store), units_a_second);
-    let families = vec![Family::Additive, Family::LevelTriggered];
-    let engine =
-        Engine::new(Arc::clone(&opened.schema), Arc::clone(&opened.catalogue), families, store, Arc::new(SystemClock));
-    engine.watching(RegistryWatch::reading(0))
+    opened.engine_over(Paced::new(Arc::clone(&opened.store), units_a_second), 0)
 }
 
 // ---- labels ----
@@ -502,7 +493,7 @@ impl Verified {
         for kind in [FINDING, UNDECIDED, WAITING] {
             self.spool.each_entry(kind, |entry| {
                 let Difference { finding, .. } = serde_json::from_str(entry)?;
-                families.extend(loss::keeps(&opened.catalogue, &finding));
+                families.extend(keeps(&opened.catalogue, &finding));
                 Ok(())
             })?;
         }

@@ -47,7 +47,7 @@ use serde_dynamo::AttributeValue;
 use store::Store;
 
 use crate::verify::{
-    Belief, Finding, VerifyError, VerifyEvent, Why, finding, judge::Judge, run::Verification, tallies::Undecided,
+    Belief, Finding, Undecided, VerifyError, VerifyEvent, Why, finding, judge::Judge, run::Verification,
 };
 
 /// Comparisons of a target before it is undecided.
@@ -64,7 +64,6 @@ pub(super) struct Proven {
     pub(super) is_handled: bool,
 }
 
-/// State of one round.
 #[derive(Default)]
 struct CountRound {
     /// When it began, in milliseconds since the epoch.
@@ -152,7 +151,7 @@ impl<S: Store> Verification<'_, S> {
             };
             let mut state = self.state();
             if let Some(event) = event {
-                state.report(event)?;
+                state.listener.report(event)?;
             }
             state.tallies.decided(&target)?;
         }
@@ -252,7 +251,7 @@ impl<S: Store> Verification<'_, S> {
 // ---- Counters and buckets against the definition ----
 
 /// Counters that differ from their sources.
-pub(in crate::verify) fn counters_compared(
+pub(super) fn counters_compared(
     schema: &Schema,
     kind: Option<&dyn Kind>,
     derivation: &str,
@@ -284,7 +283,7 @@ pub(in crate::verify) fn counters_compared(
 }
 
 /// The finding for a target's counter, with its shards added up, if it differs from its sources.
-pub(in crate::verify) fn counter_compared(
+pub(super) fn counter_compared(
     schema: &Schema,
     kind: &dyn Kind,
     target: &Target,
@@ -326,7 +325,7 @@ pub(crate) fn only(item: &Item, names: &[&str]) -> Item {
 }
 
 /// Buckets below what their sources give: in count, or without a sum or bounds.
-pub(in crate::verify) fn buckets_compared(derivation: &str, derived: &[Derived], items: &Items) -> Vec<Finding> {
+pub(super) fn buckets_compared(derivation: &str, derived: &[Derived], items: &Items) -> Vec<Finding> {
     let compared = |part: &Derived| {
         let Derived::Bucket { key, bucket, form } = part else { return None };
         let finding = bucket_compared(derivation, key, &bucket.tally, form, items.get(key))?;
@@ -336,7 +335,7 @@ pub(in crate::verify) fn buckets_compared(derivation: &str, derived: &[Derived],
 }
 
 /// The finding about a bucket below what its sources give; it names the count.
-pub(in crate::verify) fn bucket_compared(
+pub(super) fn bucket_compared(
     derivation: &str,
     key: &Key,
     derived: &Tally,
@@ -359,7 +358,7 @@ fn numbers_of(form: &BucketForm) -> [&str; 4] {
 }
 
 /// True if an item has some of a bucket's numbers, and not all four.
-pub(in crate::verify) fn is_broken_bucket(form: &BucketForm, held: &Item) -> bool {
+pub(super) fn is_broken_bucket(form: &BucketForm, held: &Item) -> bool {
     let names = numbers_of(form);
     let n_numbers = names.iter().filter(|name| held.get(name).is_some_and(|it| Sum::of(it).is_some())).count();
     n_numbers < names.len() && names.iter().any(|name| held.contains_key(name))

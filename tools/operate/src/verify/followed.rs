@@ -20,15 +20,15 @@ use engine::{
 use futures::future::{BoxFuture, select_all};
 use store::Store;
 use stream::{
-    batch::order,
     checkpoint::{CheckpointError, Checkpoints, MemoryCheckpoints, Position},
+    event::order,
+    failure::FolderDestination,
     filter::Filters,
     function::{FunctionError, LambdaFunction},
     mapping::{BATCH_SIZE_MAX, Mapping, StartingPosition, TUMBLING_WINDOW_SECONDS_MAX},
     poller::{EventSourceMapping, StreamError},
     progress::Observer,
-    response::FolderDestination,
-    shared::Stream,
+    source::Stream,
 };
 use tokio::{
     sync::{mpsc, oneshot, watch},
@@ -36,8 +36,8 @@ use tokio::{
 };
 
 use crate::{
+    OperateError,
     checkpoints::LedgerCheckpoints,
-    failure::OperateError,
     tables::{Deployment, TableStream},
     verify::{Following, Retained, ShardRecords, spool::Spool},
 };
@@ -73,7 +73,7 @@ pub(super) enum ProgressSource {
 }
 
 /// A stream that is followed as long as this lives.
-pub(super) struct Followed {
+struct Followed {
     shared: Arc<FollowedState>,
     handled: ProgressSource,
     /// The stream, to read it again.
@@ -131,7 +131,7 @@ impl FollowedState {
 
 impl Followed {
     /// Follows a stream from the position in the file, or from the functions' position.
-    pub(super) async fn start<S: Store + 'static>(
+    async fn start<S: Store + 'static>(
         table_stream: &TableStream,
         handled: ProgressSource,
         spool: &Spool,
@@ -150,52 +150,20 @@ impl Followed {
         let starting_position = if positions { StartingPosition::TrimHorizon } else { StartingPosition::Latest };
         let mapping = Mapping { starting_position, ..mapping(&table_stream.arn, !positions) };
         let (stop, stopped) = watch::channel(false);
-        let again = mapping.clone();
-        let mapping = EventSourceMapping::new(
-            mapping,
+        let source = EventSourceMapping::new(
+            mapping.clone(),
             &table_stream.stream,
             Arc::new(Taking(Arc::clone(&shared))),
             checkpoints,
             Arc::new(FolderDestination::new(std::env::temp_dir())),
             Arc::new(Watching(Arc::clone(&shared))),
         );
-        let following = tokio::spawn(mapping.run(stopped));
+        let task = tokio::spawn(source.run(stopped));
         let watching = tokio::spawn(watch_positions(Arc::clone(&shared), ledger, readers)).abort_handle();
-        let (stream, following_task) = (table_stream.stream.clone(), following.abort_handle());
-        let followed = Self {
-            shared,
-            handled,
-            stream,
-            mapping: again,
-            _stop: stop,
-            watching,
-            following: following_task,
-            task: Some(following),
-        };
-        Ok(followed)
+        let (stream, following) = (table_stream.stream.clone(), task.abort_handle());
+        Ok(Self { shared, handled, stream, mapping, _stop: stop, watching, following, task: Some(task) })
     }
-}
 
-/// A mapping that delivers every record of a stream once, each batch with the name of its shard.
-fn mapping(stream_arn: &str, is_aws: bool) -> Mapping {
-    Mapping {
-        name: NAME.to_owned(),
-        stream_arn: stream_arn.to_owned(),
-        batch_size: BATCH_SIZE_MAX,
-        batching_window_ms: 0,
-        tumbling_window_seconds: TUMBLING_WINDOW_SECONDS_MAX,
-        parallelization_factor: 1,
-        retry_attempts_max: None,
-        record_age_ms_max: None,
-        report_batch_item_failures: false,
-        filters: Filters::default(),
-        on_failure: None,
-        starting_position: StartingPosition::TrimHorizon,
-        idle_poll_ms: if is_aws { AWS_POLL_MS } else { IDLE_POLL_MS },
-    }
-}
-
-impl Followed {
     fn records(&self) -> Vec<ShardRecords> {
         let mut state = self.shared.state();
         for taken in std::mem::take(&mut state.given) {
@@ -220,6 +188,25 @@ impl Followed {
 
     fn is_typed(&self) -> bool {
         self.handled != ProgressSource::Positions
+    }
+}
+
+/// A mapping that delivers every record of a stream once, each batch with the name of its shard.
+fn mapping(stream_arn: &str, is_aws: bool) -> Mapping {
+    Mapping {
+        name: NAME.to_owned(),
+        stream_arn: stream_arn.to_owned(),
+        batch_size: BATCH_SIZE_MAX,
+        batching_window_ms: 0,
+        tumbling_window_seconds: TUMBLING_WINDOW_SECONDS_MAX,
+        parallelization_factor: 1,
+        retry_attempts_max: None,
+        record_age_ms_max: None,
+        report_batch_item_failures: false,
+        filters: Filters::default(),
+        on_failure: None,
+        starting_position: StartingPosition::TrimHorizon,
+        idle_poll_ms: if is_aws { AWS_POLL_MS } else { IDLE_POLL_MS },
     }
 }
 
@@ -257,13 +244,18 @@ fn shard_records(event: &str) -> Result<ShardRecords, EventError> {
     Ok(ShardRecords { lane: Arc::new(lane), records })
 }
 
+/// The millisecond before a moment, since the epoch.
+fn ms_before(moment: Instant) -> u64 {
+    let ago_ms = u64::try_from(moment.elapsed().as_millis()).unwrap_or(u64::MAX);
+    SystemClock.now_ms().saturating_sub(ago_ms.saturating_add(1))
+}
+
 /// Notes the time up to which all records have arrived.
 struct Watching(Arc<FollowedState>);
 
 impl Observer for Watching {
     fn delivered(&self, _mapping: &str, until: Instant) {
-        let ago_ms = u64::try_from(until.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let until_ms = SystemClock.now_ms().saturating_sub(ago_ms.saturating_add(1));
+        let until_ms = ms_before(until);
         let mut state = self.0.state();
         state.delivered_ms = state.delivered_ms.max(until_ms);
         if state.ahead.is_none() {
@@ -405,11 +397,11 @@ async fn are_past<S: Store>(
 // ---- The streams of several tables, as one ----
 
 /// The streams of several tables.
-pub(in crate::verify) struct FollowedStreams(Vec<Followed>);
+pub(super) struct FollowedStreams(Vec<Followed>);
 
 impl FollowedStreams {
     /// Follows all streams of the tables.
-    pub(in crate::verify) async fn start<S: Store + 'static>(
+    pub(super) async fn start<S: Store + 'static>(
         opened: &Deployment<S>,
         handled: ProgressSource,
         spool: &Spool,
@@ -423,9 +415,7 @@ impl FollowedStreams {
     }
 
     /// Ends when one of the streams cannot be followed.
-    pub(in crate::verify) fn ended(
-        &mut self,
-    ) -> impl Future<Output = Result<Result<(), StreamError>, JoinError>> + use<> {
+    pub(super) fn ended(&mut self) -> impl Future<Output = Result<Result<(), StreamError>, JoinError>> + use<> {
         let all: Vec<_> = self.0.iter_mut().filter_map(|followed| followed.task.take()).collect();
         async {
             if all.is_empty() {
@@ -469,7 +459,7 @@ impl Following for FollowedStreams {
 const SILENCE: Duration = Duration::from_mins(5);
 
 /// The records that a stream still has.
-pub(crate) struct RetainedRecords {
+struct RetainedRecords {
     records: mpsc::Receiver<ShardRecords>,
     /// All records up to this time were returned, in milliseconds since the epoch.
     delivered_ms: watch::Receiver<u64>,
@@ -486,7 +476,7 @@ impl Drop for RetainedRecords {
 
 impl RetainedRecords {
     /// Begins to read with this mapping, up to all changes before a moment.
-    pub(super) fn read(mapping: Mapping, stream: &Stream, until_ms: u64) -> Self {
+    fn read(mapping: Mapping, stream: &Stream, until_ms: u64) -> Self {
         let mapping = Mapping { starting_position: StartingPosition::TrimHorizon, ..mapping };
         // The function waits until the batch is taken, so memory has one batch of each shard.
         let (give, records) = mpsc::channel(1);
@@ -496,16 +486,14 @@ impl RetainedRecords {
             mapping,
             stream,
             Arc::new(Giving(give)),
-            Arc::new(MemoryCheckpoints::new()),
+            Arc::new(MemoryCheckpoints::default()),
             Arc::new(FolderDestination::new(std::env::temp_dir())),
             Arc::new(Reporting(report)),
         );
         let reading = tokio::spawn(mapping.run(stopped));
         Self { records, delivered_ms, until_ms, reading, _stop: stop }
     }
-}
 
-impl RetainedRecords {
     async fn next(&mut self) -> io::Result<Option<ShardRecords>> {
         loop {
             if *self.delivered_ms.borrow_and_update() > self.until_ms {
@@ -532,7 +520,7 @@ impl RetainedRecords {
 }
 
 /// The records that the streams of several tables still have, one stream after another.
-pub(crate) struct RetainedStreams(pub(super) Vec<RetainedRecords>);
+pub(crate) struct RetainedStreams(Vec<RetainedRecords>);
 
 impl<S> Deployment<S> {
     /// Begins to read all records that the streams still have.
@@ -577,8 +565,7 @@ struct Reporting(watch::Sender<u64>);
 
 impl Observer for Reporting {
     fn delivered(&self, _mapping: &str, until: Instant) {
-        let ago_ms = u64::try_from(until.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let until_ms = SystemClock.now_ms().saturating_sub(ago_ms.saturating_add(1));
+        let until_ms = ms_before(until);
         self.0.send_if_modified(|held| {
             let is_later = until_ms > *held;
             *held = (*held).max(until_ms);

@@ -24,7 +24,6 @@ use std::{
 
 use derive::{
     clock,
-    derivation::Derivation,
     kind::Shape,
     refresh::Look,
     schema::{Image, Seen, Unreadable},
@@ -43,14 +42,12 @@ use keys::{item::Item, key::Key};
 use store::Store;
 
 use crate::verify::{
-    CountsAboutNothing, Extent, Finding, Following, Listener, Scope, ShardRecords, UnreadableItem, VerifyError,
-    VerifyEvent, Why,
+    CountsAboutNothing, Extent, Finding, Following, Listener, Reached, Scope, ShardRecords, Tallies, Undecided,
+    UnreadableItem, VerifyError, VerifyEvent, Why,
     candidates::{Candidate, Touched},
     counts::Proven,
     finding,
-    judge::Judge,
-    judge::SingleFinding,
-    tallies::{Reached, Tallies, Undecided},
+    judge::{Judge, SingleFinding},
 };
 
 /// Time limit for a call, in milliseconds, before the verification fails.
@@ -103,7 +100,7 @@ pub struct Verification<'a, S> {
     pub(super) state: Mutex<RunState<'a>>,
 }
 
-pub(super) struct RunState<'a> {
+pub(crate) struct RunState<'a> {
     pub(super) tallies: &'a mut dyn Tallies,
     pub(super) listener: &'a mut dyn Listener,
     pub(super) touched: Touched,
@@ -127,25 +124,16 @@ impl<'a, S: Store> Verification<'a, S> {
     ) -> Self {
         let state =
             RunState { tallies, listener, touched: Touched::default(), proving: None, is_blind: false, ignored: None };
-        let entity = |derivation: &Derivation| {
-            let entity = match derivation.kind.shape() {
-                Shape::Count(count) => &count.target,
-                Shape::Rollup(rollup) => &rollup.form.entity,
-                Shape::Mirror(_) | Shape::Attributes(_) | Shape::Cascade(_) => return None,
+        let (mut counted, mut targets, mut buckets) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+        for derivation in engine.catalogue().derivations() {
+            let (entities, entity) = match derivation.kind.shape() {
+                Shape::Count(count) => (&mut targets, &count.target),
+                Shape::Rollup(rollup) => (&mut buckets, &rollup.form.entity),
+                Shape::Mirror(_) | Shape::Attributes(_) | Shape::Cascade(_) => continue,
             };
-            Some((derivation.name.clone(), entity.clone()))
-        };
-        let counted = engine.catalogue().derivations().filter_map(entity).collect();
-        let target = |derivation: &Derivation| match derivation.kind.shape() {
-            Shape::Count(count) => Some(count.target.clone()),
-            _ => None,
-        };
-        let targets = engine.catalogue().derivations().filter_map(target).collect();
-        let bucket = |derivation: &Derivation| match derivation.kind.shape() {
-            Shape::Rollup(rollup) => Some(rollup.form.entity.clone()),
-            _ => None,
-        };
-        let buckets = engine.catalogue().derivations().filter_map(bucket).collect();
+            entities.insert(entity.clone());
+            counted.insert(derivation.name.clone(), entity.clone());
+        }
         let (proving, state) = (BTreeSet::new(), Mutex::new(state));
         Self {
             engine,
@@ -215,7 +203,7 @@ impl<'a, S: Store> Verification<'a, S> {
         for DueItem { item, derivations, .. } in self.engine.overdue(self.patience()).await? {
             let overdue = derivations.iter().map(|name| finding(name, &item, None, None));
             for overdue in overdue.filter(|overdue| self.scope.has_finding(overdue)) {
-                self.state().report(VerifyEvent::Undecided(overdue, Why::Overdue))?;
+                self.state().listener.report(VerifyEvent::Undecided(overdue, Why::Overdue))?;
             }
         }
         Ok(())
@@ -232,7 +220,11 @@ impl<'a, S: Store> Verification<'a, S> {
             if counts > 0 {
                 let examples = examples.into_iter().map(|Key { pk, sk }| (pk, sk)).collect();
                 let derivation = derivation.name.clone();
-                state.report(VerifyEvent::AboutNothing(CountsAboutNothing { derivation, counts, examples }))?;
+                state.listener.report(VerifyEvent::AboutNothing(CountsAboutNothing {
+                    derivation,
+                    counts,
+                    examples,
+                }))?;
             }
         }
         Ok(())
@@ -334,7 +326,7 @@ impl<'a, S: Store> Verification<'a, S> {
         findings: Vec<Finding>,
         event: impl Fn(Finding) -> VerifyEvent,
     ) -> Result<(), VerifyError> {
-        findings.into_iter().try_for_each(|finding| Ok(self.state().report(event(finding))?))
+        findings.into_iter().try_for_each(|finding| Ok(self.state().listener.report(event(finding))?))
     }
 
     /// Time limit of one call.
@@ -359,12 +351,6 @@ fn added_up(reached: Vec<Reached>) -> Extent {
     reached.into_iter().fold(Extent::default(), sum)
 }
 
-impl RunState<'_> {
-    pub(super) fn report(&mut self, event: VerifyEvent) -> io::Result<()> {
-        self.listener.report(event)
-    }
-}
-
 // ---- proven ----
 
 /// Counts that are tracked by key; beyond that, all counts of a derivation are. Bounds memory.
@@ -376,7 +362,7 @@ const RECORDS_MAX: usize = 100_000;
 
 /// The counts to prove, and the records that may not be counted yet.
 #[derive(Debug, Default)]
-pub(in crate::verify) struct Proving {
+pub(super) struct Proving {
     /// Derivations whose changes must all be counted.
     derivations: BTreeSet<String>,
     /// Counts that differed at first.
@@ -389,12 +375,12 @@ pub(in crate::verify) struct Proving {
 
 impl Proving {
     /// True if the changes of this count must be proven.
-    pub(in crate::verify) fn has(&self, target: &Target) -> bool {
+    pub(super) fn has(&self, target: &Target) -> bool {
         self.derivations.contains(&target.derivation) || self.targets.contains(target)
     }
 
     /// Adds a record if it concerns a count to prove.
-    pub(in crate::verify) fn add(&mut self, record: CountedRecord) {
+    pub(super) fn add(&mut self, record: CountedRecord) {
         if self.open.len() >= RECORDS_MAX {
             self.is_over = true;
         } else if record.counts().is_any_of(&self.derivations) || record.counts().is_any_at(&self.targets) {
@@ -406,7 +392,7 @@ impl Proving {
 impl<S: Store> Verification<'_, S> {
     /// Finds the counts that differ, and reads the stream again for the records that concern them. Returns `false` if
     /// the functions' positions are known, so that the ledger need not prove anything.
-    pub(in crate::verify) async fn look_back(&self) -> Result<bool, VerifyError> {
+    pub(super) async fn look_back(&self) -> Result<bool, VerifyError> {
         if !self.following.is_typed() {
             return Ok(false);
         }
@@ -457,7 +443,7 @@ impl<S: Store> Verification<'_, S> {
     }
 
     /// Waits until all changes that have arrived are counted, and returns the counts with changes that are not.
-    pub(in crate::verify) async fn not_in(&self) -> Result<CountsOf, VerifyError> {
+    pub(super) async fn not_in(&self) -> Result<CountsOf, VerifyError> {
         let began_ms = self.engine.clock().now_ms();
         if !self.engine.takes(ProtocolStep::ProvenIn) {
             return Ok(CountsOf::default());

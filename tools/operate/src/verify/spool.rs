@@ -22,17 +22,16 @@ use keys::{item::Item, key::Key};
 use rusqlite::{Connection, ErrorCode, OptionalExtension as _, Row, ToSql, params};
 use stream::checkpoint::{CheckpointError, Checkpoints, Position};
 
-use super::{
-    Finding,
-    tallies::{Contribution, Reached, Tallies, Undecided},
+use crate::{
+    OperateError,
+    verify::{Contribution, Finding, Reached, Tallies, Undecided},
 };
-use crate::failure::OperateError;
 
 /// The form of the file. Files of another form are refused.
 const FORM: &str = "ripple verification 5";
 
 /// Time of the last saved progress, in milliseconds since the epoch.
-pub(crate) const SAVED_AT: &str = "saved_at";
+const SAVED_AT: &str = "saved_at";
 
 /// Name under which a repair stores its run.
 pub(crate) const RUN: &str = "run";
@@ -63,7 +62,7 @@ const TABLES: &str = "
 pub(crate) struct Spool {
     connection: Arc<Mutex<Connection>>,
     /// True once new targets are no longer verified.
-    pub(super) is_closed: bool,
+    is_closed: bool,
 }
 
 /// An entry of the file.
@@ -180,7 +179,6 @@ impl Spool {
         Ok(connection.execute_batch("COMMIT; BEGIN")?)
     }
 
-    /// Number of entries of a kind.
     pub(crate) fn n_entries(&self, kind: &str) -> Result<usize, OperateError> {
         self.counted("SELECT count(*) FROM results WHERE kind = ?1", kind)
     }
@@ -235,7 +233,6 @@ impl Spool {
         Ok(values.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// An entry of a kind.
     pub(crate) fn entry(&self, kind: &str, about: [&str; 3], is_flaw: bool) -> Result<Option<String>, OperateError> {
         let [derivation, pk, sk] = about;
         let query = "SELECT value FROM results WHERE kind = ?1 AND (derivation, pk, sk, is_flaw) = (?2, ?3, ?4, ?5)";
@@ -345,9 +342,7 @@ impl Spool {
         let connection = self.connection();
         let n_counts = connection.query_row(&format!("SELECT count(*) {from}"), [derivation], |row| row.get(0))?;
         let mut query = connection.prepare(&format!("SELECT t.pk, t.sk {from} ORDER BY t.pk, t.sk LIMIT ?2"))?;
-        let keys = query.query_map(params![derivation, n_examples], |row| {
-            Ok(Key::new(row.get::<_, String>(0)?, row.get::<_, String>(1)?))
-        })?;
+        let keys = query.query_map(params![derivation, n_examples], |row| key_at(row, 0))?;
         keys.collect::<rusqlite::Result<_>>().map(|keys| (n_counts, keys))
     }
 
@@ -416,8 +411,13 @@ pub(crate) fn read_tally((count, sum): (i64, String)) -> Result<Tally, OperateEr
     Ok(Tally { count, sum })
 }
 
+/// The key in a column and the next.
+pub(crate) fn key_at(row: &Row<'_>, column: usize) -> rusqlite::Result<Key> {
+    Ok(Key::new(row.get::<_, String>(column)?, row.get::<_, String>(column + 1)?))
+}
+
 fn undecided(row: &Row<'_>) -> Result<Undecided, OperateError> {
-    let target = Target { derivation: row.get(0)?, item: Key::new(row.get::<_, String>(1)?, row.get::<_, String>(2)?) };
+    let target = Target { derivation: row.get(0)?, item: key_at(row, 1)? };
     let finding = row.get::<_, Option<String>>(6)?;
     Ok(Undecided {
         target,

@@ -6,13 +6,9 @@ use crate::{
     checkpoint::Position,
     filter::Filters,
     mapping::Mapping,
-    shared::ReadOnce,
-    source::{ApiError, IteratorAt, StreamApi as _},
-    tests::{
-        memory_stream::MemoryStream,
-        world::{Running, World, items, mapping, pass_ms, succeed, unhandled},
-    },
-    wiring::Wiring,
+    poller::Wiring,
+    source::{ApiError, IteratorAt, ReadOnce, StreamApi as _},
+    tests::{Running, World, fakes::MemoryStream, items, mapping, pass_ms, succeed, unhandled},
 };
 
 /// With `(at_ms, until_ms)`: nothing is reported as delivered before `at_ms`, and all records up to `until_ms` soon
@@ -205,7 +201,7 @@ async fn the_checkpoint_moves_past_records_that_do_not_match() {
 
 #[tokio::test(start_paused = true)]
 async fn the_checkpoint_stays_behind_a_record_that_is_not_done_whatever_was_filtered_out_behind_it() {
-    let world = World::new(filtered(), |_| crate::tests::world::unhandled());
+    let world = World::new(filtered(), |_| crate::tests::unhandled());
     world.touch("a", ["other", "wanted", "other"]);
     let running = world.start();
     pass_ms(10_000).await;

@@ -1,16 +1,22 @@
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use aws_sdk_dynamodbstreams::types::{AttributeValue, Record, StreamRecord};
 use expect_test::expect;
 
-use super::world::{World, items, mapping, numbers, pass_ms, report, succeed, unhandled};
-use crate::checkpoint::Position;
-use crate::function::FunctionError;
-use crate::lanes::lane_of;
-use crate::mapping::Mapping;
+use crate::{
+    checkpoint::Position,
+    function::FunctionError,
+    mapping::Mapping,
+    shard::lane_of,
+    tests::{World, items, mapping, numbers, pass_ms, report, succeed, unhandled},
+};
 
 /// A mapping with this number of lanes per shard.
 fn lanes(n_lanes: usize) -> Mapping {

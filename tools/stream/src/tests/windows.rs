@@ -3,16 +3,20 @@
 //!
 //! Source: U6, which the doc comments quote.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use super::world::{World, mapping, numbers, pass_ms, unhandled};
-use crate::checkpoint::Position;
-use crate::function::FunctionError;
-use crate::mapping::Mapping;
+use crate::{
+    checkpoint::Position,
+    function::FunctionError,
+    mapping::Mapping,
+    tests::{World, mapping, numbers, pass_ms, unhandled},
+};
 
 /// Batches of 3 in windows of a minute.
 fn windowed() -> Mapping {
@@ -85,7 +89,7 @@ async fn an_event_names_its_shard_and_its_stream() {
     world.run().await;
     let event = &world.sent()[0].event;
     assert_eq!(event["shardId"], "a");
-    assert_eq!(event["eventSourceARN"], super::world::ARN);
+    assert_eq!(event["eventSourceARN"], crate::tests::ARN);
     assert_eq!(event["window"], json!({ "start": "2027-01-15T08:00:00Z", "end": "2027-01-15T08:01:00Z" }));
 }
 

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{any_of, boolean, list, map, named, number, object, or_null, text, whole, words};
+use super::{
+    any_of, boolean, both, counts_about_nothing, list, map, named, number, object, or_null, text, whole, words,
+};
 
 /// Each object with its name.
 pub(super) fn commands() -> Vec<(&'static str, Value)> {
@@ -77,8 +79,6 @@ fn preflight() -> Value {
         object([("arn", or_null(&text())), ("view_type", or_null(&text())), ("open_shards", or_null(&whole()))]);
     let ledger = object([("name", text()), ("exists", boolean()), ("kind", or_null(&text()))]);
     let sample = object([("items", whole()), ("segments", whole()), ("whole", boolean()), ("read_units", number())]);
-    let unreadable =
-        object([("derivation", text()), ("why", text()), ("items", whole()), ("examples", list(&named("key")))]);
     let derivation = object([("derivation", text()), ("items", number()), ("write_units", number())]);
     let backfill = object([
         ("read_units", number()),
@@ -94,7 +94,7 @@ fn preflight() -> Value {
         ("sample", sample),
         ("entities", map(&whole())),
         ("ignored", object([("untyped", group()), ("unknown", group())])),
-        ("unreadable", list(&unreadable)),
+        ("unreadable", list(&unreadable_group())),
     ]);
     let link =
         object([("derivation", text()), ("checked", whole()), ("missing", whole()), ("examples", list(&named("key")))]);
@@ -102,19 +102,6 @@ fn preflight() -> Value {
     let own_table = object([("name", text()), ("exists", boolean())]);
     let several = object([("tables", list(&of_table)), ("own_table", own_table)]);
     json!({ "anyOf": [both(of_table, &rest), both(several, &rest)] })
-}
-
-/// One object with the names of both.
-fn both(mut one: Value, other: &Value) -> Value {
-    let more = other.get("properties").and_then(Value::as_object);
-    if let (Some(properties), Some(more)) = (one.get_mut("properties").and_then(Value::as_object_mut), more) {
-        properties.extend(more.clone());
-    }
-    let more = other.get("required").and_then(Value::as_array);
-    if let (Some(required), Some(more)) = (one.get_mut("required").and_then(Value::as_array_mut), more) {
-        required.extend(more.clone());
-    }
-    one
 }
 
 fn cost() -> Value {
@@ -138,6 +125,11 @@ fn cost() -> Value {
         ("ledgers", list(&ledger)),
         ("prices", list(&price)),
     ])
+}
+
+/// Items that a derivation cannot read, for one reason.
+fn unreadable_group() -> Value {
+    object([("derivation", text()), ("why", text()), ("items", whole()), ("examples", list(&named("key")))])
 }
 
 /// Kinds of ledger.
@@ -182,17 +174,16 @@ fn check() -> Value {
         ("derivations", names()),
         ("reads", names()),
         ("notices", list(&text())),
-        ("findings", list(&object(review_finding()))),
+        ("findings", list(&review_finding())),
     ])
 }
 
-fn review_finding() -> [(&'static str, Value); 5] {
-    ["check", "subject", "what", "why", "advice"].map(|name| (name, text()))
+fn review_finding() -> Value {
+    object(["check", "subject", "what", "why", "advice"].map(|name| (name, text())))
 }
 
 fn design_check() -> Value {
-    let [check, subject, what, why, advice] = review_finding();
-    let finding = object([check, subject, what, why, advice, ("answer", or_null(&text()))]);
+    let finding = both(review_finding(), &object([("answer", or_null(&text()))]));
     object([("unanswered", whole()), ("unchecked", list(&text())), ("findings", list(&finding))])
 }
 
@@ -331,17 +322,14 @@ fn audit() -> Value {
         stored,
         derived,
     ]);
-    let about = object([("derivation", text()), ("counts", whole()), ("examples", list(&named("key")))]);
-    let unreadable =
-        object([("derivation", text()), ("why", text()), ("items", whole()), ("examples", list(&named("key")))]);
     let read = object([("began", named("time")), ("ended", named("time"))]);
     object([
         ("items", whole()),
         ("ignored", whole()),
         ("derivations", list(&derivation)),
         ("worst", list(&worst)),
-        ("about_nothing", list(&about)),
-        ("unreadable", list(&unreadable)),
+        ("about_nothing", list(&counts_about_nothing())),
+        ("unreadable", list(&unreadable_group())),
         ("mend", mend),
         ("reads", list(&read)),
         ("bound", text()),

@@ -1,27 +1,36 @@
-//! Commands of the pages: redrive, pause, and verification. Each command is a form with the token of this process,
-//! which no other page knows; a read-only console has no such forms.
+//! Which requests are served: those that name this machine, and commands with the console's token.
+//!
+//! # Commands
+//!
+//! A command, such as a redrive or a verification, is a form with the token of this process, which no other page knows.
+//! A read-only console has no such forms.
+//!
+//! # Hosts and origins
+//!
+//! A browser sends a request of any page to any address, with two headers that the page cannot change: `Host` has the
+//! name in the request's URL, and `Origin` has the site of the page. A server on this machine that asks for no
+//! password compares both: a page of another site has another origin, and a page whose own name resolves to this
+//! machine (DNS rebinding) has that name as the host.
 
-use std::{fmt::Debug, net::SocketAddr, sync::Arc};
+use std::{
+    fmt::Debug,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header, uri::Authority},
+    http::{HeaderMap, HeaderValue, StatusCode, Uri, header, uri::Authority},
     middleware::Next,
-    response::{IntoResponse as _, Redirect, Response},
-};
-use engine::{
-    backoff::describe,
-    clock::{Clock as _, SystemClock},
-    jobs::{JobOrder, ground::sweep::jobs},
+    response::{IntoResponse as _, Response},
 };
 use maud::{Markup, html};
 use serde::{Deserialize, de::DeserializeOwned};
 use store::Store;
 
 use crate::{
-    Console, ConsoleWrites, READ_MS_MAX,
+    Console, ConsoleWrites,
     frame::{self, ConsolePage},
-    local,
 };
 
 /// A command of a form.
@@ -31,18 +40,6 @@ struct Ordered<T> {
     #[serde(flatten)]
     order: T,
 }
-
-/// A command for a job.
-#[derive(Debug, Deserialize)]
-struct OrderedJob {
-    /// Sort key of the job.
-    id: String,
-    order: String,
-}
-
-/// Commands for jobs, each with the name that its button sends.
-const JOB_ORDERS: [(&str, JobOrder); 3] =
-    [("pause", JobOrder::Pause), ("resume", JobOrder::Resume), ("cancel", JobOrder::Cancel)];
 
 impl<S: Store> Console<S> {
     /// A form of one button, with these hidden fields. Empty if the console is read-only.
@@ -70,20 +67,6 @@ impl<S: Store> Console<S> {
         }
     }
 
-    /// The buttons of a job.
-    pub(crate) fn job_buttons(&self, id: &str, is_paused: bool) -> Markup {
-        let is_offered = |order: &JobOrder| match order {
-            JobOrder::Pause => !is_paused,
-            JobOrder::Resume => is_paused,
-            JobOrder::Cancel => true,
-        };
-        html! {
-            @for (name, _) in JOB_ORDERS.iter().filter(|(_, order)| is_offered(order)) {
-                (self.button("/jobs/order", &[("id", id), ("order", name)], name))
-            }
-        }
-    }
-
     /// The command of a form, if it is allowed.
     pub(crate) fn ordered<T: DeserializeOwned>(&self, form: &str) -> Result<T, ConsolePage> {
         let refused = |status, why: &str| Err(frame::failed(status, why));
@@ -100,32 +83,6 @@ impl<S: Store> Console<S> {
             Err(error) => refused(StatusCode::BAD_REQUEST, &format!("The form cannot be read: {error}.")),
         }
     }
-}
-
-/// Pauses, resumes or cancels a job.
-pub(crate) async fn job<S: Store + 'static>(State(console): State<Arc<Console<S>>>, form: String) -> Response {
-    let OrderedJob { id, order } = match console.ordered(&form) {
-        Ok(ordered) => ordered,
-        Err(refused) => return refused.into_response(),
-    };
-    let Some((_, order)) = JOB_ORDERS.iter().find(|(name, _)| *name == order) else {
-        return frame::failed(StatusCode::BAD_REQUEST, "A job is paused, resumed or cancelled.").into_response();
-    };
-    let jobs = match jobs(&console.opened.store, &console.opened.schema.layout).await {
-        Ok(jobs) => jobs,
-        Err(error) => return failed(&describe(&error)),
-    };
-    // A job that has ended is no longer on the page, so no message is needed.
-    for job in jobs.iter().filter(|job| job.key.sk == id) {
-        if let Err(error) = console.engine.order(job, *order, SystemClock.now_ms().saturating_add(READ_MS_MAX)).await {
-            return failed(&describe(&error));
-        }
-    }
-    Redirect::to("/jobs").into_response()
-}
-
-fn failed(why: &str) -> Response {
-    frame::failed(StatusCode::BAD_GATEWAY, why).into_response()
 }
 
 // ---- Which requests are served, and what a browser may do with the response ----
@@ -165,11 +122,33 @@ pub(crate) async fn guarded<S: Store + 'static>(
 /// True if the request uses a local name of the console, and comes from no other page.
 fn is_local(headers: &HeaderMap, address: SocketAddr) -> bool {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let is_ours = |at: Authority| local::is_loopback(at.host()) && at.port_u16() == Some(address.port());
+    let is_ours = |at: Authority| is_loopback(at.host()) && at.port_u16() == Some(address.port());
     let has_name = text(header::HOST.as_str()).and_then(|host| host.parse().ok()).is_some_and(is_ours);
     let from = text("sec-fetch-site").is_none_or(|site| ["same-origin", "none"].contains(&site));
     let origin = text(header::ORIGIN.as_str());
-    has_name && from && origin.is_none_or(|origin| local::of_origin(origin).is_some_and(is_ours))
+    has_name && from && origin.is_none_or(|origin| of_origin(origin).is_some_and(is_ours))
+}
+
+// ---- Which hosts and origins are of this machine ----
+
+/// True for `localhost`, names below it, and loopback addresses. A DNS server cannot make any of these another machine.
+#[must_use]
+pub fn is_loopback(host: &str) -> bool {
+    let host = host.to_ascii_lowercase();
+    host == "localhost" || host.ends_with(".localhost") || address(&host).is_some_and(|address| address.is_loopback())
+}
+
+/// The address that a host is, if it is no name.
+#[must_use]
+pub fn address(host: &str) -> Option<IpAddr> {
+    host.trim_start_matches('[').trim_end_matches(']').parse().ok()
+}
+
+/// The host and the port of the header `Origin`; `None` if the origin has none, such as `null`.
+#[must_use]
+pub fn of_origin(origin: &str) -> Option<Authority> {
+    let uri: Uri = origin.parse().ok()?;
+    uri.scheme().and(uri.authority()).cloned()
 }
 
 #[cfg(test)]
@@ -201,6 +180,27 @@ mod tests {
             &[("host", "localhost:8001"), ("sec-fetch-site", "same-site")],
         ] {
             assert!(!is_answered(wrong), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn only_names_that_are_always_this_machine_are_loopback() {
+        for host in ["localhost", "LocalHost", "app.localhost", "127.0.0.1", "127.1.2.3", "[::1]"] {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in ["", "local", "localhost.", "notlocalhost", "localhost.example", "127.0.0.1.example", "0.0.0.0"] {
+            assert!(!is_loopback(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn an_origin_has_the_host_of_the_page() {
+        let host = |origin| of_origin(origin).map(|authority| authority.host().to_owned());
+        assert_eq!(host("http://localhost:3000").as_deref(), Some("localhost"));
+        assert_eq!(host("https://localhost@site.example").as_deref(), Some("site.example"));
+        assert_eq!(host("http://[::1]:3000").as_deref(), Some("[::1]"));
+        for none in ["null", "localhost", "localhost:3000", "", "http://"] {
+            assert_eq!(host(none), None, "{none}");
         }
     }
 }

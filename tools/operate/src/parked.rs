@@ -1,13 +1,21 @@
-//! Finds the parked changes about an item, for a person whose data must be removed.
+//! Parked changes: finds those about an item, for a person whose data must be removed; redrives them, and discards
+//! them.
 //!
 //! A parked change is about an item if the item was changed, if the change would count for it, refresh it or start its
 //! cascade, or if the record or the cause contains its key or its id. An id is what the key's form takes from the item:
 //! `ada` of `USER#ada / PROFILE`. It counts only as a whole word, so that `ada` is not found in `Canada`.
 
-use std::{collections::BTreeSet, fmt};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
-use derive::schema::Schema;
-use engine::{batch::Engine, park::ParkedChange};
+use derive::{catalogue::Catalogue, family::Family, schema::Schema};
+use engine::{
+    backoff::{GaveUp, describe},
+    batch::Engine,
+    clock::{Clock as _, SystemClock},
+    park::ParkedChange,
+    publishing::RegistryError,
+    redrive::{Redriven, concerns::Concerns, discard::Discarded},
+};
 use keys::{escape::restored, fields::Fields, key::Key, layout::Layout};
 use serde_json::Value;
 use store::Store;
@@ -141,6 +149,142 @@ fn has_word(text: &str, word: &str) -> bool {
         let before = text.get(..at).and_then(|text| text.chars().next_back());
         let after = text.get(at + word.len()..).and_then(|text| text.chars().next());
         !before.into_iter().chain(after).any(char::is_alphanumeric)
+    })
+}
+
+// ---- Redriving ----
+
+/// Time limit for one change, in milliseconds: the rename of a famous user refreshes thousands of items.
+const REDRIVE_MS_MAX: u64 = 300_000;
+
+/// What became of a parked change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChangeOutcome {
+    /// It is no longer parked, but `applied` or `discarded`.
+    Done(&'static str),
+    /// It was no longer parked.
+    Gone,
+    /// It stays parked.
+    Still {
+        /// Why.
+        cause: String,
+    },
+    /// The database did not respond: the change is done or parked, and the command can safely be repeated.
+    Failed {
+        /// What the database reported.
+        why: String,
+    },
+    /// An earlier change failed.
+    NotTried,
+}
+
+impl ChangeOutcome {
+    /// The outcome's name, which is stable, and the reason.
+    #[must_use]
+    pub fn describe(&self) -> (&'static str, Option<&str>) {
+        match self {
+            Self::Done(name) => (name, None),
+            Self::Gone => ("was not parked any more", None),
+            Self::Still { cause } => ("still parked", Some(cause)),
+            Self::Failed { why } => ("failed", Some(why)),
+            Self::NotTried => ("not tried", None),
+        }
+    }
+}
+
+impl fmt::Display for ChangeOutcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.describe() {
+            (name, Some(why)) => write!(f, "{name}: {why}"),
+            (name, None) => f.write_str(name),
+        }
+    }
+}
+
+/// Redrives a change.
+///
+/// # Errors
+///
+/// [`RegistryError`] if the engine cannot register its derivations; then nothing is redriven.
+pub async fn redrive<S: Store>(engine: &Engine<Arc<S>>, change: &ParkedChange) -> Result<ChangeOutcome, RegistryError> {
+    engine.publish(SystemClock.now_ms().saturating_add(REDRIVE_MS_MAX)).await?;
+    Ok(match engine.redrive(change, SystemClock.now_ms().saturating_add(REDRIVE_MS_MAX)).await {
+        Ok(Redriven::Applied(_)) => ChangeOutcome::Done("applied"),
+        Ok(Redriven::Gone) => ChangeOutcome::Gone,
+        Ok(Redriven::Still { cause }) => ChangeOutcome::Still { cause },
+        Err(error) => ChangeOutcome::Failed { why: describe(&error) },
+    })
+}
+
+// ---- Discarding ----
+
+/// Time limit for one change, in milliseconds: a few reads and a transaction.
+const DISCARD_MS_MAX: u64 = 30_000;
+
+/// What is lost with a parked change; the derivations have their labels.
+///
+/// # Errors
+///
+/// [`GaveUp`] if the ledger cannot be read.
+pub async fn lost<S: Store>(engine: &Engine<Arc<S>>, change: &ParkedChange) -> Result<Concerns, GaveUp> {
+    let mut lost = engine.lost(change, SystemClock.now_ms().saturating_add(DISCARD_MS_MAX)).await?;
+    let catalogue: &Catalogue = engine.catalogue();
+    let relabelled = |mut name: String| {
+        catalogue.relabel(&mut name);
+        name
+    };
+    for named in [&mut lost.searches, &mut lost.cascades] {
+        *named = std::mem::take(named).into_iter().map(|(name, key)| (relabelled(name), key)).collect();
+    }
+    lost.counts = std::mem::take(&mut lost.counts)
+        .into_iter()
+        .map(|mut target| {
+            catalogue.relabel(&mut target.derivation);
+            target
+        })
+        .collect();
+    Ok(lost)
+}
+
+/// What is lost, a line for each part, with what to do about it.
+#[must_use]
+pub fn lost_lines(change: &ParkedChange, lost: &Concerns) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for target in &lost.counts {
+        lines.push(format!("its change of {} at {}: it is listed for a recount", target.derivation, target.item));
+    }
+    if change.family == Family::Additive && lost.counts.is_empty() && lost.unknown.is_some() {
+        lines.push("its change of any count, because it cannot be read: it is listed for a recount".to_owned());
+    }
+    lines.extend(lost.items.iter().map(|item| format!("the refresh of {item}: run `ripple repair`")));
+    for (derivation, source) in &lost.searches {
+        lines.push(format!("the refresh by {derivation} of the items that depend on {source}: run `ripple repair`"));
+    }
+    for (derivation, owner) in &lost.cascades {
+        lines.push(format!(
+            "the cascade {derivation} of {owner}: it will not run, so delete what belonged to it yourself"
+        ));
+    }
+    lines.extend(lost.jobs.iter().map(|job| format!("what the job {job} could not do: run `ripple repair`")));
+    if change.family == Family::LevelTriggered && lost.unknown.is_some() {
+        lines.push("its refreshes, which are unknown, because it cannot be read: run `ripple repair`".to_owned());
+    }
+    lines
+}
+
+/// Discards a change.
+///
+/// # Errors
+///
+/// [`RegistryError`] if the registry cannot be read; then nothing is discarded.
+pub async fn discard<S: Store>(engine: &Engine<Arc<S>>, change: &ParkedChange) -> Result<ChangeOutcome, RegistryError> {
+    let deadline_ms = SystemClock.now_ms().saturating_add(DISCARD_MS_MAX);
+    engine.publish(deadline_ms).await?;
+    Ok(match engine.discard(change, deadline_ms).await {
+        Ok(Discarded::Done) => ChangeOutcome::Done("discarded"),
+        Ok(Discarded::Gone) => ChangeOutcome::Gone,
+        Ok(Discarded::Still { cause }) => ChangeOutcome::Still { cause },
+        Err(error) => ChangeOutcome::Failed { why: describe(&error) },
     })
 }
 

@@ -1,4 +1,13 @@
-//! A mapping in an in-memory environment, and a transcript of its notifications.
+//! Tests of a mapping with an in-memory stream in virtual time: its environment, and a transcript of its notifications.
+//!
+//! `tools/stream/README.md` defines the sources in the comments, such as U2 and LS.
+
+mod batches;
+mod delivered;
+pub(crate) mod fakes;
+mod lanes;
+mod positions;
+mod windows;
 
 use std::{
     collections::BTreeSet,
@@ -15,15 +24,13 @@ use tokio::{sync::watch, task::JoinHandle, time::Instant};
 
 use crate::{
     checkpoint::{Checkpoints as _, MemoryCheckpoints, Position},
-    delivered::{EventCount, MappingCounts},
+    failure::Destination,
     filter::Filters,
     function::{FunctionError, LambdaFunction},
     mapping::{Mapping, OnFailure, StartingPosition},
-    poller::{EventSourceMapping, StreamError},
-    progress::{Invocation, InvocationOutcome, Observer},
-    response::Destination,
-    tests::memory_stream::MemoryStream,
-    wiring::Wiring,
+    poller::{EventSourceMapping, StreamError, Wiring},
+    progress::{EventCount, Invocation, InvocationOutcome, MappingCounts, Observer},
+    tests::fakes::MemoryStream,
 };
 
 pub(crate) const ARN: &str = "arn:aws:dynamodb:eu-west-1:000000000000:table/app/stream/2026-11-21T10:00:00.000";
@@ -70,7 +77,6 @@ pub(crate) struct Sent {
     pub(crate) event: Value,
 }
 
-/// A running mapping.
 pub(crate) struct Running {
     stop: watch::Sender<bool>,
     task: JoinHandle<Result<(), StreamError>>,
@@ -86,7 +92,7 @@ impl World {
     }
 
     /// Like `new`, with a function that takes this long.
-    pub(crate) fn with_slow_function(
+    fn with_slow_function(
         mapping: Mapping,
         takes: Duration,
         script: impl Fn(&[String]) -> Result<String, FunctionError> + Send + Sync + 'static,
@@ -95,7 +101,7 @@ impl World {
     }
 
     /// Like `with_slow_function`, with a script that gets the whole event.
-    pub(crate) fn with_events(
+    fn with_events(
         mapping: Mapping,
         takes: Duration,
         script: impl Fn(&Value) -> Result<String, FunctionError> + Send + Sync + 'static,
@@ -108,7 +114,7 @@ impl World {
         let function = Scripted { takes, script: Box::new(script), origin, sent: Arc::clone(&sent) };
         Self {
             stream,
-            checkpoints: Arc::new(MemoryCheckpoints::new()),
+            checkpoints: Arc::default(),
             destination: Arc::default(),
             mapping,
             observer: Arc::new(RecordingObserver {
@@ -123,15 +129,12 @@ impl World {
     }
 
     /// The world after a restart of the process with another function.
-    pub(crate) fn restarted(
-        &self,
-        script: impl Fn(&[String]) -> Result<String, FunctionError> + Send + Sync + 'static,
-    ) -> Self {
+    fn restarted(&self, script: impl Fn(&[String]) -> Result<String, FunctionError> + Send + Sync + 'static) -> Self {
         self.restarted_with_events(move |event| script(&numbers(event)))
     }
 
     /// Like `restarted`, with a script that gets the whole event.
-    pub(crate) fn restarted_with_events(
+    fn restarted_with_events(
         &self,
         script: impl Fn(&Value) -> Result<String, FunctionError> + Send + Sync + 'static,
     ) -> Self {
@@ -151,7 +154,7 @@ impl World {
     }
 
     /// Writes one record for each of these items.
-    pub(crate) fn touch<'a>(&self, shard: &str, items: impl IntoIterator<Item = &'a str>) {
+    fn touch<'a>(&self, shard: &str, items: impl IntoIterator<Item = &'a str>) {
         items.into_iter().for_each(|item| self.stream.touch(shard, item, self.now()));
     }
 
@@ -183,7 +186,7 @@ impl World {
     }
 
     /// Whether all records that were in the stream at `ms` were reported as delivered.
-    pub(crate) fn is_delivered_until(&self, ms: u64) -> bool {
+    fn is_delivered_until(&self, ms: u64) -> bool {
         let time = (self.observer.origin + Duration::from_millis(ms)).into_std();
         self.observer.delivered.borrow().is_some_and(|until| until >= time)
     }
@@ -193,8 +196,7 @@ impl World {
         self.finish(self.start()).await;
     }
 
-    /// Runs for `ms` milliseconds.
-    pub(crate) async fn run_for_ms(&self, ms: u64) {
+    async fn run_for_ms(&self, ms: u64) {
         let running = self.start();
         pass_ms(ms).await;
         running.stop().await.unwrap();
@@ -207,16 +209,15 @@ impl World {
     }
 
     /// Checks the notifications to the observer.
-    pub(crate) fn observes(&self, expected: &Expect) {
+    fn observes(&self, expected: &Expect) {
         expected.assert_eq(&self.observed());
     }
 
     /// The notifications to the observer, one per line.
-    pub(crate) fn observed(&self) -> String {
+    fn observed(&self) -> String {
         self.observer.lines.lock().unwrap().concat()
     }
 
-    /// The counts of the mapping.
     pub(crate) fn counted(&self) -> EventCount {
         self.observer.counts.of("aggregate")
     }
@@ -258,11 +259,10 @@ impl Running {
 }
 
 /// Waits in virtual time.
-pub(crate) async fn pass_ms(ms: u64) {
+async fn pass_ms(ms: u64) {
     tokio::time::sleep(Duration::from_millis(ms)).await;
 }
 
-/// A function that succeeds.
 #[expect(clippy::unnecessary_wraps, reason = "it is a script, and a script may fail")]
 pub(crate) fn succeed(_: &[String]) -> Result<String, FunctionError> {
     Ok("null".to_owned())

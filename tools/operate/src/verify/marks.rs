@@ -1,21 +1,28 @@
-//! The registry during a verification. A repair waits until all functions have its derivations. Derivations that are
-//! found correct in the whole table are marked as filled.
+//! The marks that a verification sets and removes.
+//!
+//! *Filled*: derivations that are found correct in the whole table are marked as filled in the registry. A repair waits
+//! until all functions have its derivations.
+//!
+//! *Possible losses*: a verification removes the marks that existed before it began. It keeps a mark if it finds
+//! something that may be missing because of the loss and that can still be corrected.
 
-use derive::{derivation::Derivation, family::Family, position::DerivationAt};
 use std::{collections::BTreeSet, time::Duration};
 
+use derive::{catalogue::Catalogue, derivation::Derivation, family::Family, position::DerivationAt};
 use engine::{
     clock::{Clock as _, SystemClock},
+    loss::{Mark, clear, marks},
     registry::{Registry, Standing},
 };
-
 use store::Store;
 
-use super::check::{UNDECIDED, UNPROVEN, Verified, WAITING};
 use crate::{
-    failure::OperateError,
-    progress::Progress,
+    OperateError,
     tables::{Deployment, VerifyOptions},
+    verify::{
+        Finding, Progress,
+        check::{UNDECIDED, UNPROVEN, Verified, WAITING},
+    },
 };
 
 /// Time limit for reading the registry, in milliseconds.
@@ -163,4 +170,81 @@ fn lacking(name: &str) -> String {
         "no function has registered {name}: deploy the functions with it and write an item, since a function registers \
          with its first batch; or leave it out with --disable {name}"
     )
+}
+
+// ---- Marks of a possible loss ----
+
+/// A mark and its fate.
+#[derive(Clone, Debug)]
+pub struct Marked {
+    /// The mark.
+    pub mark: Mark,
+    /// Its fate.
+    pub fate: MarkFate,
+}
+
+/// What a verification did with a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkFate {
+    /// It was removed.
+    Removed,
+    /// It stays: its family has a finding that can be corrected, or an undecided difference.
+    Kept,
+    /// It stays: not the whole table was read, or it was read by an earlier run, or without all derivations of the
+    /// functions.
+    Unproven,
+    /// It stays: the verification may not write.
+    NotPermitted,
+    /// It stays: a function renewed it during the verification.
+    Renewed,
+}
+
+/// Reads the marks before the table is read.
+///
+/// # Errors
+///
+/// [`OperateError::Store`] if they cannot be read.
+pub async fn marks_before<S: Store>(opened: &Deployment<S>) -> Result<Vec<Mark>, OperateError> {
+    Ok(marks(&opened.store).await?)
+}
+
+/// Family whose marks stay because of a difference; `None` if no repair can correct it, because its sources are gone or
+/// because items of the application form a loop.
+#[must_use]
+pub fn keeps(catalogue: &Catalogue, finding: &Finding) -> Option<Family> {
+    let derivation = catalogue.position(&finding.derivation).and_then(|at| catalogue.derivation(at));
+    // An index key is not a derivation of the catalogue; it is level-triggered.
+    let Some(derivation) = derivation else { return Some(Family::LevelTriggered) };
+    (finding.flaw.is_none() && !derivation.kind.is_history()).then(|| derivation.kind.family())
+}
+
+/// Removes these marks after a verification of the whole table or a part of it. Marks stay if a difference [keeps]
+/// their family.
+///
+/// # Errors
+///
+/// [`OperateError::Store`] if one cannot be removed.
+pub async fn settle_marks<S: Store>(
+    opened: &Deployment<S>,
+    marks: Vec<Mark>,
+    kept: &BTreeSet<Family>,
+    is_whole: bool,
+    may_write: bool,
+) -> Result<Vec<Marked>, OperateError> {
+    let mut marked = Vec::new();
+    for mark in marks {
+        let fate = if kept.iter().any(|family| mark.is_of(*family)) {
+            MarkFate::Kept
+        } else if !is_whole {
+            MarkFate::Unproven
+        } else if !may_write {
+            MarkFate::NotPermitted
+        } else if clear(&opened.store, &mark).await? {
+            MarkFate::Removed
+        } else {
+            MarkFate::Renewed
+        };
+        marked.push(Marked { mark, fate });
+    }
+    Ok(marked)
 }

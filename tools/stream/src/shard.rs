@@ -1,14 +1,15 @@
-//! The lanes of one shard: their buffered records, and at most one running batch each.
+//! Reads one shard to its end, and delivers its records in lanes.
+//!
+//! Each shard has its own task. So shards progress independently, a batch never mixes them, and a shard whose lanes are
+//! all busy is not read further.
+//!
+//! # Lanes
 //!
 //! A lane is one of the shard's concurrent batches; `ParallelizationFactor` is their number. Each lane has its own
 //! order, batches, retries and discarded records, like a shard with a single lane. A lane that retries blocks only its
 //! own items, until the records of all lanes reach the limit of [`Lanes::room`]. Then reading waits.
 //!
-//! # Lane
-//!
-//! A record takes the lane of its item.
-//!
-//! Pure. All records of an item take one lane, so they stay in order. Items that share only the partition key may take
+//! All records of an item take one lane, so they stay in order. Items that share only the partition key may take
 //! different lanes. Source: U2, "in-order processing at the item (partition and sort key) level". AWS does not document
 //! which lane an item takes, so nothing may depend on it. Here the lane is a hash of the item's key, the same in every
 //! run of one build.
@@ -16,7 +17,7 @@
 use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
     sync::Arc,
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use aws_sdk_dynamodbstreams::types::{AttributeValue, Record};
@@ -28,17 +29,146 @@ use tokio::{
 
 use crate::{
     batch::{Buffer, Held, PAYLOAD_BYTES_MAX},
+    checkpoint::Frontier,
     delivery::Delivery,
-    frontier::Frontier,
-    poller::{Stop, Stopped},
-    value::{Item, Wire},
-    wiring::{Complaint, Wiring},
+    event::{Item, Reading, Wire},
+    poller::{Complaint, Stop, Stopped, Wiring},
+    progress::DeliveredBoard,
+    source::{IteratorAt, PageSource, RecordPage, ShardRead},
 };
+
+/// Why a reader ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The shard is closed and all of its records are done. Its checkpoint says so.
+    Drained,
+    /// The stream does not know the shard.
+    Lost,
+    /// A stop was requested.
+    Stopped,
+}
+
+pub(crate) struct ShardReader {
+    wiring: Arc<Wiring>,
+    source: PageSource,
+    frontier: Arc<Frontier>,
+    lanes: Lanes,
+    stop: Stop,
+}
+
+impl ShardReader {
+    pub(crate) fn new(
+        wiring: Arc<Wiring>,
+        delivered: Arc<DeliveredBoard>,
+        shard: String,
+        at: IteratorAt,
+        stop: Stop,
+    ) -> Self {
+        let frontier = Arc::new(Frontier::new(Arc::clone(&wiring), delivered, shard.clone()));
+        let lanes = Lanes::new(&wiring, &shard, &frontier, &stop);
+        let source = PageSource::new(Arc::clone(&wiring), shard, at, stop.clone());
+        Self { wiring, source, frontier, lanes, stop }
+    }
+
+    /// Reads until the shard ends, is lost, or a stop is requested. Then finishes the running invocations.
+    pub(crate) async fn run(mut self) -> End {
+        let end = self.drain().await;
+        self.lanes.until_stopped().await;
+        end.unwrap_or(End::Stopped)
+    }
+
+    async fn drain(&mut self) -> Result<End, Stopped> {
+        loop {
+            let n_records_max = self.lanes.room();
+            let Some(ShardRead { started_at, page, is_full }) =
+                self.lanes.beside(self.source.read(n_records_max)).await??
+            else {
+                self.lanes.until_empty().await?;
+                self.lanes.end_window().await?;
+                return Ok(End::Lost);
+            };
+            let (is_empty, is_closed) = (page.records.is_empty(), page.next.is_none());
+            self.take(&page);
+            // The children of a closed shard may have records that are older than this read.
+            let until = if is_closed { None } else { self.holds_all_until(&page, is_full) };
+            self.frontier.read(until, &mut self.stop).await?;
+            if is_closed {
+                self.lanes.until_empty().await?;
+                self.lanes.end_window().await?;
+                self.frontier.ended(&mut self.stop).await?;
+                return Ok(End::Drained);
+            }
+            self.lanes.until_room().await?;
+            if is_empty && self.lanes.are_empty() {
+                self.lanes.end_window_if_over(started_at).await?;
+            }
+            // A page that is not full had all existing records. Without a pause, the reader would read each record as
+            // it comes and keep the database busy.
+            if !is_full {
+                let pause = self.pause();
+                self.lanes.beside(self.stop.sleep(pause)).await??;
+            }
+        }
+    }
+
+    /// Passes a page's records to the lanes, and passes over those that the function does not get.
+    fn take(&mut self, page: &RecordPage) {
+        let (read_at, now) = (Instant::now(), (self.wiring.clock)());
+        let (mut n_equal, mut filtered_out) = (0, Vec::new());
+        for (record, reading) in page.readings(&self.wiring.mapping.stream_arn) {
+            match reading {
+                Ok(Reading::Deliver(delivered)) if self.wiring.mapping.filters.matches(&delivered.json) => {
+                    self.lanes.push(record, Held::new(delivered.clone(), read_at, now));
+                    continue;
+                }
+                Ok(Reading::Deliver(passed_over)) => filtered_out.push(passed_over.json.as_str()),
+                Ok(Reading::Equal) => n_equal += 1,
+                Err(error) => self.wiring.trouble(&format!("{error}; it is left out")),
+            }
+            if let Some(sequence_number) = record.dynamodb().and_then(|change| change.sequence_number()) {
+                self.frontier.pass(sequence_number);
+            }
+        }
+        let (observer, name) = (&self.wiring.observer, &self.wiring.mapping.name);
+        let n_polled = page.records.len() - n_equal;
+        if n_polled > 0 {
+            observer.polled(name, n_polled);
+        }
+        if !filtered_out.is_empty() {
+            observer.filtered_out(name, &filtered_out);
+        }
+        if n_equal > 0 {
+            observer.dropped_equal(name, n_equal);
+        }
+    }
+
+    /// A time for which no later page has records of the shard that were created before it; `None` if it is unknown.
+    fn holds_all_until(&self, page: &RecordPage, is_full: bool) -> Option<Instant> {
+        if !is_full {
+            return Some(page.started);
+        }
+        let created = page.readings(&self.wiring.mapping.stream_arn).filter_map(|(_, reading)| match reading {
+            Ok(Reading::Deliver(record)) => record.created,
+            Ok(Reading::Equal) | Err(_) => None,
+        });
+        // A creation time in the future proves nothing.
+        let ago = (self.wiring.clock)().duration_since(created.last()?).ok()?;
+        Some(Instant::now().checked_sub(ago)?.min(page.started))
+    }
+
+    /// The wait after a read that returned all existing records, at most until a batching window ends.
+    fn pause(&self) -> Duration {
+        let poll = Duration::from_millis(self.wiring.mapping.idle_poll_ms);
+        let window = self.lanes.due_at().map(|due| due.saturating_duration_since(Instant::now()));
+        window.map_or(poll, |window| window.min(poll))
+    }
+}
+
+// ---- Lanes: their buffered records, and at most one running batch each ----
 
 /// The average number of batches per lane before reading waits: the running batch and the next one.
 const BATCHES_HELD_MAX: usize = 2;
 
-/// The lanes of one shard.
 pub(crate) struct Lanes {
     all: Vec<ConcurrentLane>,
     under_way: JoinSet<Delivered>,
@@ -93,13 +223,13 @@ impl Lanes {
     }
 
     /// Whether no record is buffered and no batch is running.
-    pub(crate) fn are_empty(&self) -> bool {
+    fn are_empty(&self) -> bool {
         self.all.iter().all(|lane| lane.delivery.is_some() && lane.waiting.is_empty())
     }
 
     /// The number of records that may be read now. It is 0 while all lanes have a running batch, because no lane could
     /// start the new records. So with one lane, a shard is not read while it delivers.
-    pub(crate) fn room(&self) -> usize {
+    fn room(&self) -> usize {
         let is_free = self.all.iter().any(|lane| lane.delivery.is_some());
         let n_bytes: usize = self.all.iter().map(|lane| lane.waiting.bytes() + lane.bytes_under_way).sum();
         if !is_free || n_bytes >= self.bytes_max {
@@ -115,7 +245,7 @@ impl Lanes {
     }
 
     /// Starts the due batches, one per idle lane. With `flush`, all buffered records are due.
-    pub(crate) fn begin_due(&mut self, flush: bool) {
+    fn begin_due(&mut self, flush: bool) {
         let now = Instant::now();
         for (at, lane) in self.all.iter_mut().enumerate() {
             let Some(mut delivery) = lane.delivery.take() else { continue };
@@ -148,7 +278,7 @@ impl Lanes {
     }
 
     /// Waits until there is room.
-    pub(crate) async fn until_room(&mut self) -> Result<(), Stopped> {
+    async fn until_room(&mut self) -> Result<(), Stopped> {
         while let Some(delivered) = self.under_way.try_join_next() {
             self.settle(delivered)?;
         }
@@ -167,7 +297,7 @@ impl Lanes {
     }
 
     /// Delivers until all lanes are empty, without waiting for batching windows.
-    pub(crate) async fn until_empty(&mut self) -> Result<(), Stopped> {
+    async fn until_empty(&mut self) -> Result<(), Stopped> {
         self.begin_due(true);
         while let Some(delivered) = self.under_way.join_next().await {
             self.settle(delivered)?;
@@ -177,7 +307,7 @@ impl Lanes {
     }
 
     /// Waits for the running invocations and starts no others.
-    pub(crate) async fn until_stopped(&mut self) {
+    async fn until_stopped(&mut self) {
         while self.under_way.join_next().await.is_some() {}
     }
 
@@ -213,7 +343,7 @@ impl Lanes {
     }
 }
 
-// ---- The lane of a record: that of its item ----
+// ---- The lane of a record: that of its item. Pure ----
 
 /// The lane of a record, below `n_lanes`. Records without a key take the first lane; no stream has such records.
 pub(crate) fn lane_of(record: &Record, n_lanes: usize) -> usize {

@@ -14,12 +14,11 @@ use keys::{
     key::Key,
 };
 use operate::{
-    failure::OperateError,
-    progress::Progress,
-    redriving::redrive,
+    OperateError,
+    parked::redrive,
     repair,
     tables::VerifyOptions,
-    verify::check::ReadPrice,
+    verify::Progress,
     why::{ValueState, WhyRequest, why},
     words::counted,
 };
@@ -28,11 +27,11 @@ use store::{Store, operation};
 
 use crate::{
     Console,
-    explained::text,
+    item::text,
     step::{
         StepGate,
         delivering::{DeliveryReport, DeliveryWay, WhichRecord},
-        scene::{SCENES, Scene, SceneAct, cast::SceneCast},
+        scene::{SCENES, Scene, SceneAct, SceneCast},
     },
 };
 
@@ -211,17 +210,7 @@ impl SceneRun {
 /// Ignores the progress of the repair of one count.
 struct Unwatched;
 
-impl Progress for Unwatched {
-    fn begins(&self, _price: ReadPrice) {}
-
-    fn read(&self, _n_items: usize) {}
-
-    fn looked(&self, _n_items: usize) {}
-
-    fn counted(&self, _n_counts: usize) {}
-
-    fn waits(&self, _until_ms: u64) {}
-}
+impl Progress for Unwatched {}
 
 // ---- A running scene: the steps so far, with the result of each ----
 
@@ -231,22 +220,21 @@ const SOURCES_MAX: usize = 1_000;
 /// Numbers of the items that scenes write, so that each scene has its own items.
 const NUMBERS: u64 = 1_000_000;
 
-/// A running scene.
 pub(crate) struct SceneRun {
     pub(crate) scene: &'static Scene,
     pub(crate) cast: SceneCast,
     /// The function that writes the value.
-    pub(in crate::step::scene) function: usize,
+    function: usize,
     /// The steps so far, preceded by the state before the first step.
     pub(crate) lines: Vec<SceneLine>,
     /// The item whose record is delivered next.
-    pub(in crate::step::scene) changed: Key,
+    changed: Key,
     /// Sequence number of the record that was delivered first.
-    pub(in crate::step::scene) first: Option<String>,
+    first: Option<String>,
     /// Number of changes of the source.
-    pub(in crate::step::scene) n_changes: usize,
+    n_changes: usize,
     /// The item as the client read it.
-    pub(in crate::step::scene) read: Option<Item>,
+    read: Option<Item>,
 }
 
 /// A step that was done.
