@@ -45,13 +45,15 @@ fn named(name: &str) -> Value {
     json!({ "$ref": format!("#/$defs/{name}") })
 }
 
-/// An object with exactly these names; a name that ends in `?` is optional.
-fn object<const N: usize>(names: [(&str, Value); N]) -> Value {
-    let is_required = |name: &&str| !name.ends_with('?');
-    let required: Vec<&str> = names.iter().map(|(name, _)| *name).filter(is_required).collect();
-    let required = json!(required);
-    let properties: Map<String, Value> =
-        names.into_iter().map(|(name, form)| (name.trim_end_matches('?').to_owned(), form)).collect();
+/// An object with exactly these names. Spaces separate names of one form; a name that ends in `?` is optional.
+fn object<const N: usize>(forms: [(&str, Value); N]) -> Value {
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    for (names, form) in forms {
+        for name in names.split(' ') {
+            properties.insert(name.trim_end_matches('?').to_owned(), form.clone());
+            required.extend((!name.ends_with('?')).then_some(name));
+        }
+    }
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 
@@ -113,7 +115,7 @@ fn parts() -> Vec<(&'static str, Value)> {
     let attribute =
         json!({ "type": "object", "minProperties": 1, "maxProperties": 1, "propertyNames": words(&ATTRIBUTE_TYPES) });
     vec![
-        ("key", object([("pk", text()), ("sk", text())])),
+        ("key", object([("pk sk", text())])),
         ("item", map(&attribute)),
         ("family", family),
         ("time", json!({ "type": "string", "pattern": r"^\d{4,}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$" })),
@@ -121,8 +123,8 @@ fn parts() -> Vec<(&'static str, Value)> {
         ("difference", finding(true)),
         ("effect", effect()),
         ("job", job()),
-        ("unreadable_item", object([("derivation", text()), ("pk", text()), ("sk", text()), ("why", text())])),
-        ("event_why", object([("id", text()), ("why", text())])),
+        ("unreadable_item", object([("derivation pk sk why", text())])),
+        ("event_why", object([("id why", text())])),
     ]
 }
 
@@ -131,10 +133,8 @@ const ATTRIBUTE_TYPES: [&str; 10] = ["S", "N", "B", "BOOL", "NULL", "M", "L", "S
 
 /// A finding. A difference may also state why it is a finding or undecided.
 fn finding(is_difference: bool) -> Value {
-    let item = or_null(&named("item"));
-    let [derivation, pk, sk] = ["derivation", "pk", "sk"].map(|name| (name, text()));
-    let [stored, derived] = ["stored", "derived"].map(|name| (name, item.clone()));
-    let finding = object([derivation, pk, sk, stored, derived, ("flaw?", text())]);
+    let items = or_null(&named("item"));
+    let finding = object([("derivation pk sk", text()), ("stored derived", items), ("flaw?", text())]);
     if is_difference { both(finding, &object([("why?", text())])) } else { finding }
 }
 
@@ -151,13 +151,18 @@ fn effect() -> Value {
     let later = object([derivation.clone(), later, ("entity", text()), ("item", key()), ("at_ms", whole())]);
     let [_, find] = of("find");
     let via = ("via", or_null(&text()));
-    let query = [("index", or_null(&text())), ("pk", text()), ("sk_from", text())];
-    let [index, pk, sk] = query;
-    let find = object([derivation.clone(), find, ("entity", text()), via, index, pk, sk]);
+    let find = object([
+        derivation.clone(),
+        find,
+        ("entity", text()),
+        via,
+        ("index", or_null(&text())),
+        ("pk sk_from", text()),
+    ]);
     let works = words(&["start_job", "continue_job"]);
     let works = object([derivation.clone(), ("effect", works), ("item", key())]);
     let [_, lists] = of("list");
-    let lists = object([derivation.clone(), lists, ("attribute", text()), ("why", text())]);
+    let lists = object([derivation.clone(), lists, ("attribute why", text())]);
     let plain = object([derivation, ("effect", words(&["unlist", "late"]))]);
     any_of(&[add, measure, look, later, find, works, lists, plain])
 }
@@ -181,14 +186,12 @@ fn job() -> Value {
         ("held_by", any_of(&held)),
         ("touched", whole()),
         ("per_second", or_null(&whole())),
-        ("pages", or_null(&object([("done", whole()), ("all", whole())]))),
+        ("pages", or_null(&object([("done all", whole())]))),
         ("left_ms", or_null(&whole())),
         ("moves", whole()),
         ("last", or_null(&named("key"))),
         ("round", or_null(&object([("until", text()), ("has_begun", boolean())]))),
-        ("started_at", named("time")),
-        ("due_at", named("time")),
-        ("moved_at", named("time")),
+        ("started_at due_at moved_at", named("time")),
     ])
 }
 
@@ -216,21 +219,15 @@ fn operator() -> Vec<(&'static str, Value)> {
 fn verify() -> Value {
     let loss = object([
         ("family", named("family")),
-        ("stream", text()),
-        ("shard", text()),
-        ("since", named("time")),
-        ("until", named("time")),
+        ("stream shard", text()),
+        ("since until", named("time")),
         ("late_ms", whole()),
         ("cleared", boolean()),
     ]);
     let compared = object([("derivation", text()), ("items", whole()), ("example", named("key")), ("why", text())]);
-    let differences = list(&named("difference"));
     object([
-        ("items", whole()),
-        ("ignored", whole()),
-        ("findings", differences.clone()),
-        ("undecided", differences.clone()),
-        ("waiting", differences),
+        ("items ignored", whole()),
+        ("findings undecided waiting", list(&named("difference"))),
         ("unreadable", list(&named("unreadable_item"))),
         ("about_nothing", list(&counts_about_nothing())),
         ("compared_types", list(&compared)),
@@ -255,12 +252,11 @@ fn why() -> Value {
         ("event", text()),
         ("name", words(&["INSERT", "MODIFY", "REMOVE"])),
         ("created_at", or_null(&named("time"))),
-        ("shard", text()),
-        ("sequence_number", text()),
+        ("shard sequence_number", text()),
         ("item", named("key")),
         ("effects", list(&named("effect"))),
     ]);
-    let changes = object([("records", whole()), ("concerning", whole()), ("listed", list(&change))]);
+    let changes = object([("records concerning", whole()), ("listed", list(&change))]);
     object([
         ("item", named("key")),
         ("types", list(&text())),
@@ -285,11 +281,9 @@ fn value() -> Value {
         ("stored", named("item")),
     ]);
     object([
-        ("derivation", text()),
-        ("kind", text()),
+        ("derivation kind", text()),
         ("terms", list(&text())),
-        ("stored", named("item")),
-        ("derived", named("item")),
+        ("stored derived", named("item")),
         ("differing", list(&text())),
         ("should_exist", or_null(&boolean())),
         ("sources", list(&source)),
@@ -299,36 +293,31 @@ fn value() -> Value {
 }
 
 fn counter() -> Value {
-    let tally = || [("count", whole()), ("sum", text())];
-    let [count, sum] = tally();
     let watermark = object([("name", text()), ("shard", or_null(&text())), ("sequence_number", text())]);
     let item = object([
         ("item", named("key")),
-        count.clone(),
-        sum.clone(),
+        ("count", whole()),
+        ("sum", text()),
         ("revision", or_null(&text())),
         ("satellites", or_null(&whole())),
         ("watermarks", list(&watermark)),
     ]);
-    let listed = object([("item", named("key")), count.clone(), sum.clone()]);
+    let listed = object([("item", named("key")), ("count", whole()), ("sum", text())]);
     let sources = object([
         ("index", or_null(&text())),
-        ("pk", text()),
-        ("sk_from", text()),
+        ("pk sk_from", text()),
         ("all_read", boolean()),
-        ("number", whole()),
-        ("unreadable", whole()),
-        count.clone(),
-        sum.clone(),
+        ("number unreadable", whole()),
+        ("count", whole()),
+        ("sum", text()),
         ("listed", list(&listed)),
     ]);
     object([
-        ("derivation", text()),
-        ("kind", text()),
+        ("derivation kind", text()),
         ("terms", list(&text())),
         ("target", named("key")),
-        count,
-        sum,
+        ("count", whole()),
+        ("sum", text()),
         ("history", boolean()),
         ("items", list(&item)),
         ("sources", or_null(&sources)),
@@ -351,15 +340,7 @@ fn repair() -> Value {
     let left = object([("kind", words(&["undecided", "waiting"])), ("difference", named("difference"))]);
     object([
         ("repairs", list(&repair)),
-        ("items", whole()),
-        ("done", whole()),
-        ("not_needed", whole()),
-        ("refused", whole()),
-        ("would", whole()),
-        ("undecided", whole()),
-        ("waiting", whole()),
-        ("unproven", whole()),
-        ("unreadable", whole()),
+        ("items done not_needed refused would undecided waiting unproven unreadable", whole()),
         ("left", list(&left)),
     ])
 }
@@ -369,9 +350,7 @@ fn parked() -> Value {
         ("id", text()),
         ("family", named("family")),
         ("parked_at", named("time")),
-        ("stream", or_null(&text())),
-        ("shard", or_null(&text())),
-        ("sequence_number", or_null(&text())),
+        ("stream shard sequence_number", or_null(&text())),
         ("item", or_null(&named("key"))),
         ("cause", text()),
     ]);
@@ -379,14 +358,7 @@ fn parked() -> Value {
     let about = object([("pk", text()), ("sk", or_null(&text()))]);
     // A record that cannot be read is given as text.
     let whole_change = both(change.clone(), &object([("record", Value::Bool(true))]));
-    let recount = object([
-        ("derivation", or_null(&text())),
-        ("pk", or_null(&text())),
-        ("sk", or_null(&text())),
-        ("event", text()),
-        ("why", text()),
-        ("listed_at", named("time")),
-    ]);
+    let recount = object([("derivation pk sk", or_null(&text())), ("event why", text()), ("listed_at", named("time"))]);
     any_of(&[
         object([("parked", list(&change)), ("recount", list(&recount)), ("unreadable", whole())]),
         object([("parked", list(&whole_change)), ("unknown", list(&text()))]),
@@ -405,8 +377,7 @@ fn discarded() -> Value {
         ("why", or_null(&text())),
         ("counts", of_derivation()),
         ("items", list(&named("key"))),
-        ("searches", of_derivation()),
-        ("cascades", of_derivation()),
+        ("searches cascades", of_derivation()),
         ("jobs", list(&named("key"))),
         ("unknown", or_null(&text())),
     ])
@@ -469,12 +440,11 @@ fn flow() -> Value {
 
 /// The write units that the console's page of costs shows.
 fn spent() -> Value {
-    let units = || [("ripple", number()), ("by_hand", number())];
-    let [ripple, by_hand] = units();
+    let units = || ("ripple by_hand", number());
     let written = object([("writes", whole()), ("write_units", number())]);
-    let slot = object([("began_at", named("time")), ripple.clone(), by_hand.clone()]);
+    let slot = object([("began_at", named("time")), units()]);
     object([
-        ("write_units", object([ripple, by_hand])),
+        ("write_units", object([units()])),
         ("derivations", map(&written)),
         ("ledger", written),
         ("conflicts", map(&whole())),
@@ -490,11 +460,10 @@ fn query() -> Value {
 
 fn pattern() -> Value {
     let read = object([
-        ("operation", text()),
-        ("condition", text()),
+        ("operation condition", text()),
         ("items", or_null(&list(&named("item")))),
         ("read_units", or_null(&number())),
         ("error", or_null(&text())),
     ]);
-    object([("id", text()), ("title", text()), ("values", list(&text())), ("reads", list(&read))])
+    object([("id title", text()), ("values", list(&text())), ("reads", list(&read))])
 }

@@ -29,12 +29,10 @@ fn rates() -> Value {
     let derivation = || ("derivation", text());
     object([
         ("seconds", number()),
-        ("records", whole()),
-        ("changes", whole()),
-        ("fanned_out", whole()),
+        ("records changes fanned_out", whole()),
         ("entities", list(&object([("entity", text()), ("a_second", number())]))),
         ("targets", list(&object([derivation(), ("targets", whole())]))),
-        ("fan_outs", list(&object([derivation(), ("a_second", number()), ("items", number())]))),
+        ("fan_outs", list(&object([derivation(), ("a_second items", number())]))),
     ])
 }
 
@@ -49,15 +47,11 @@ fn catalogue_diff() -> Value {
         ("filled_at?", or_null(&named("time"))),
         ("renamed_from?", or_null(&text())),
         ("was?", text()),
-        ("ready_at?", named("time")),
-        ("since?", named("time")),
-        ("dropped_at?", named("time")),
-        ("items_max?", number()),
-        ("write_units_max?", number()),
+        ("ready_at? since? dropped_at?", named("time")),
+        ("items_max? write_units_max?", number()),
     ]);
     let index = object([
-        ("table", text()),
-        ("index", text()),
+        ("table index", text()),
         ("state", words(&["missing", "undeclared", "differs"])),
         ("deployment", or_null(&whole())),
         ("why", or_null(&text())),
@@ -73,13 +67,12 @@ fn catalogue_diff() -> Value {
 
 fn preflight() -> Value {
     let group = || object([("items", whole()), ("examples", list(&named("key")))]);
-    let table =
-        object([("name", text()), ("items", whole()), ("bytes", whole()), ("key", text()), ("key_fits", boolean())]);
+    let table = object([("name", text()), ("items bytes", whole()), ("key", text()), ("key_fits", boolean())]);
     let stream =
         object([("arn", or_null(&text())), ("view_type", or_null(&text())), ("open_shards", or_null(&whole()))]);
     let ledger = object([("name", text()), ("exists", boolean()), ("kind", or_null(&text()))]);
-    let sample = object([("items", whole()), ("segments", whole()), ("whole", boolean()), ("read_units", number())]);
-    let derivation = object([("derivation", text()), ("items", number()), ("write_units", number())]);
+    let sample = object([("items segments", whole()), ("whole", boolean()), ("read_units", number())]);
+    let derivation = object([("derivation", text()), ("items write_units", number())]);
     let backfill = object([
         ("read_units", number()),
         ("write_units", or_null(&number())),
@@ -88,16 +81,15 @@ fn preflight() -> Value {
     ]);
     let of_table = object([
         ("table", table),
-        ("indexes", list(&object([("name", text()), ("needed", boolean()), ("fits", boolean())]))),
+        ("indexes", list(&object([("name", text()), ("needed fits", boolean())]))),
         ("stream", stream),
         ("expires_by", or_null(&text())),
         ("sample", sample),
         ("entities", map(&whole())),
-        ("ignored", object([("untyped", group()), ("unknown", group())])),
+        ("ignored", object([("untyped unknown", group())])),
         ("unreadable", list(&unreadable_group())),
     ]);
-    let link =
-        object([("derivation", text()), ("checked", whole()), ("missing", whole()), ("examples", list(&named("key")))]);
+    let link = object([("derivation", text()), ("checked missing", whole()), ("examples", list(&named("key")))]);
     let rest = object([("links", list(&link)), ("ledger", ledger), ("backfill", backfill), ("to_do", list(&text()))]);
     let own_table = object([("name", text()), ("exists", boolean())]);
     let several = object([("tables", list(&of_table)), ("own_table", own_table)]);
@@ -105,22 +97,15 @@ fn preflight() -> Value {
 }
 
 fn cost() -> Value {
-    let line =
-        object([("what", text()), ("amount", number()), ("unit", text()), ("formula", text()), ("dollars", number())]);
+    let line = object([("what", text()), ("amount", number()), ("unit formula", text()), ("dollars", number())]);
     let ledger = object([
         ("ledger", words(&LEDGERS)),
-        ("dollars", number()),
-        ("write_units", number()),
-        ("read_units", number()),
-        ("invocations", number()),
-        ("gb_seconds", number()),
-        ("log_bytes", number()),
+        ("dollars write_units read_units invocations gb_seconds log_bytes", number()),
         ("lines", list(&line)),
     ]);
-    let price = object([("name", text()), ("unit", text()), ("per", number()), ("dollars", number())]);
+    let price = object([("name unit", text()), ("per dollars", number())]);
     object([
-        ("region", text()),
-        ("prices_noted", text()),
+        ("region prices_noted", text()),
         ("batch", or_null(&number())),
         ("ledgers", list(&ledger)),
         ("prices", list(&price)),
@@ -129,25 +114,19 @@ fn cost() -> Value {
 
 /// Items that a derivation cannot read, for one reason.
 fn unreadable_group() -> Value {
-    object([("derivation", text()), ("why", text()), ("items", whole()), ("examples", list(&named("key")))])
+    object([("derivation why", text()), ("items", whole()), ("examples", list(&named("key")))])
 }
 
 /// Kinds of ledger.
 const LEDGERS: [&str; 2] = ["receipts", "watermarks"];
 
 fn replay() -> Value {
-    let target = object([("derivation", text()), ("pk", text()), ("sk", text())]);
+    let target = object([("derivation pk sk", text())]);
     let file = object([
         ("file", text()),
-        ("records", whole()),
-        ("applied", whole()),
-        ("in_already", whole()),
-        ("before_birth", whole()),
-        ("without_effect", whole()),
-        ("in_step", whole()),
-        ("writes", whole()),
-        ("refused", list(&object([("id", text()), ("why", text()), ("targets", list(&target))]))),
-        ("parked", list(&object([("id", text()), ("cause", text())]))),
+        ("records applied in_already before_birth without_effect in_step writes", whole()),
+        ("refused", list(&object([("id why", text()), ("targets", list(&target))]))),
+        ("parked", list(&object([("id cause", text())]))),
         ("undone", list(&named("event_why"))),
         ("not_tried", whole()),
     ]);
@@ -169,10 +148,7 @@ fn check() -> Value {
     let names = || list(&text());
     object([
         ("file", text()),
-        ("entities", names()),
-        ("indexes", names()),
-        ("derivations", names()),
-        ("reads", names()),
+        ("entities indexes derivations reads", names()),
         ("notices", list(&text())),
         ("findings", list(&review_finding())),
     ])
@@ -196,43 +172,21 @@ fn design_filters() -> Value {
 }
 
 fn demo() -> Value {
-    let lag = || [("p50", whole()), ("p99", whole()), ("max", whole())];
-    let [p50, p99, max] = lag();
-    let few = object([("changes", whole()), p50, p99, max]);
+    let lag = || ("p50 p99 max", whole());
+    let few = object([("changes", whole()), lag()]);
     let others = object([("quiet", few.clone()), ("during", few)]);
-    let famous = object([
-        ("items", whole()),
-        ("renames", whole()),
-        ("fan_out_ms", whole()),
-        ("items_per_second", number()),
-        ("others", or_null(&others)),
-    ]);
-    let units = object([
-        ("ground", number()),
-        ("derived", number()),
-        ("total", number()),
-        ("per_change", number()),
-        ("by_derivation", map(&number())),
-    ]);
+    let famous =
+        object([("items renames fan_out_ms", whole()), ("items_per_second", number()), ("others", or_null(&others))]);
+    let units = object([("ground derived total per_change", number()), ("by_derivation", map(&number()))]);
     object([
         ("scenario", words(&["mixed", "hot", "famous"])),
-        ("seed", whole()),
-        ("writes", whole()),
-        ("refused", whole()),
-        ("changes", whole()),
-        ("echoes", whole()),
-        ("late_changes", whole()),
-        ("derived_writes", whole()),
+        ("seed writes refused changes echoes late_changes derived_writes", whole()),
         ("wcu", units),
-        ("lag_ms", or_null(&object(lag()))),
+        ("lag_ms", or_null(&object([lag()]))),
         ("memory_mb", or_null(&number())),
-        ("parked", whole()),
-        ("findings", whole()),
+        ("parked findings", whole()),
         ("elapsed_ms", json!({ "type": "integer", "minimum": 0 })),
-        (
-            "hot?",
-            object([("likes", whole()), ("exact", whole()), ("counter_items", whole()), ("wcu_per_like", number())]),
-        ),
+        ("hot?", object([("likes exact counter_items", whole()), ("wcu_per_like", number())])),
         ("famous?", famous),
     ])
 }
@@ -242,8 +196,7 @@ fn dev() -> Value {
     let event = |name: &str| ("event", words(&[name]));
     let ready = object([
         event("ready"),
-        ("endpoint", text()),
-        ("console", text()),
+        ("endpoint console", text()),
         ("tables", list(&text())),
         ("ledger", text()),
         ("data", or_null(&text())),
@@ -253,19 +206,9 @@ fn dev() -> Value {
     let batch = object([
         event("batch"),
         ("function", text()),
-        ("records", whole()),
-        ("changes", whole()),
-        ("echoes", whole()),
-        ("ignored", whole()),
-        ("late", whole()),
-        ("already_counted", whole()),
-        ("unreadable", whole()),
-        ("conflicts", whole()),
-        ("throttles", whole()),
+        ("records changes echoes ignored late already_counted unreadable conflicts throttles", whole()),
         ("parked", list(&parked)),
-        ("refused", whole()),
-        ("undone", whole()),
-        ("writes", whole()),
+        ("refused undone writes", whole()),
         ("write_units", number()),
         ("elapsed_ms", whole()),
     ]);
@@ -290,42 +233,23 @@ fn audit() -> Value {
         ("below", or_null(&whole())),
         ("numbers", whole()),
     ]);
-    let errors = object([
-        ("numbers", whole()),
-        ("mean", text()),
-        ("largest", text()),
-        ("sum", text()),
-        ("histogram", list(&band)),
-    ]);
+    let errors = object([("numbers", whole()), ("mean largest sum", text()), ("histogram", list(&band))]);
     let derivation = object([
-        ("derivation", text()),
-        ("kind", text()),
-        ("values", whole()),
-        ("right", whole()),
-        ("wrong", whole()),
-        ("missing", whole()),
-        ("extra", whole()),
-        ("undecided", whole()),
-        ("unknown", whole()),
-        ("unreadable", whole()),
+        ("derivation kind", text()),
+        ("values right wrong missing extra undecided unknown unreadable", whole()),
         ("errors", or_null(&errors)),
         ("cannot_tell", or_null(&text())),
         ("mend", mend.clone()),
     ]);
-    let [stored, derived] = ["stored", "derived"].map(|name| (name, or_null(&named("item"))));
     let worst = object([
-        ("derivation", text()),
-        ("pk", text()),
-        ("sk", text()),
+        ("derivation pk sk", text()),
         ("state", words(&["wrong", "missing", "extra"])),
         ("error", or_null(&text())),
-        stored,
-        derived,
+        ("stored derived", or_null(&named("item"))),
     ]);
     let read = object([("began", named("time")), ("ended", named("time"))]);
     object([
-        ("items", whole()),
-        ("ignored", whole()),
+        ("items ignored", whole()),
         ("derivations", list(&derivation)),
         ("worst", list(&worst)),
         ("about_nothing", list(&counts_about_nothing())),
