@@ -1,8 +1,8 @@
 //! The console: browser pages about an application's table and its derived data.
 //!
 //! It reads with the same calls as `ripple why`, `ripple parked` and `ripple jobs`, and knows no kind of derivation:
-//! its explanations of values come from [`operate::why`]. Each page is built when it is requested; the only script is
-//! that of the [`flow`], which grows with new changes.
+//! its explanations of values come from [`operate::why`]. Each page is built when it is requested; the only scripts
+//! are those of the [`flow`], which grows with new changes, and of parts that are updated.
 //!
 //! *Local only*: it only responds to requests that name it as `localhost` or by a loopback address, since a foreign
 //! page whose own name resolves to this machine would use another name. Nothing is loaded from elsewhere, and the
