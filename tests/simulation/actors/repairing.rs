@@ -26,11 +26,10 @@ use keys::{counter::CounterKey, item::Item, key::Key, value::whole_number};
 use operate::{
     repair::remedy::{Repaired, Repairing},
     verify::{
-        Extent, Finding, Scope, VerifyEvent,
+        Contribution, Extent, Finding, Reached, Scope, Tallies, Undecided, VerifyEvent,
         marks::keeps,
         run::{Limits, Verification},
         scan::WINDOW_BYTES,
-        tallies::{Contribution, Reached, Tallies, Undecided},
     },
 };
 use store::Store;

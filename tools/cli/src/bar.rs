@@ -12,8 +12,7 @@ use std::{
 use engine::park::parked;
 use indicatif::{ProgressBar, ProgressStyle};
 use operate::{
-    progress::Progress,
-    verify::{check::ReadPrice, filled::Marking},
+    verify::{Progress, check::ReadPrice, marks::Marking},
     words::{self, counted},
 };
 

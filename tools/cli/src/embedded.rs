@@ -28,7 +28,7 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Version, header, uri::Authority},
     response::{IntoResponse as _, Response},
 };
-use console::local;
+use console::requests;
 use dynoxide::{Database, server::serve_on};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::rt::TokioIo;
@@ -302,7 +302,7 @@ impl Access {
             return Err(refused_host(host));
         }
         let is_allowed = |origin: &str| self.origins.iter().any(|allowed| allowed == origin);
-        let is_local = |origin: &str| local::of_origin(origin).is_some_and(|at| local::is_loopback(at.host()));
+        let is_local = |origin: &str| requests::of_origin(origin).is_some_and(|at| requests::is_loopback(at.host()));
         if let Some(origin) = texts(headers, &header::ORIGIN).find(|origin| !is_allowed(origin) && !is_local(origin)) {
             return Err(refused_origin(origin));
         }
@@ -316,9 +316,9 @@ impl Access {
         let is_allowed = self.hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(at.host()));
         // An address resolves to nothing else, so it is not a page's name. Someone who listens on all addresses has
         // others than the one that is bound.
-        let is_bound = local::address(at.host())
+        let is_bound = requests::address(at.host())
             .is_some_and(|named| self.bound.is_some_and(|bound| bound == named || bound.is_unspecified()));
-        local::is_loopback(at.host()) || is_allowed || is_bound
+        requests::is_loopback(at.host()) || is_allowed || is_bound
     }
 }
 
@@ -350,7 +350,7 @@ pub(crate) fn host(text: &str) -> Result<String, String> {
 /// Accepts the origin of a page, as a browser writes it.
 pub(crate) fn origin(text: &str) -> Result<String, String> {
     let is_whole = |at: Authority| text.split_once("://").is_some_and(|(_, rest)| rest == at.as_str());
-    if local::of_origin(text).is_some_and(is_whole) {
+    if requests::of_origin(text).is_some_and(is_whole) {
         Ok(text.to_owned())
     } else {
         Err("it must be of the form http://HOST:PORT, as a browser shows it".to_owned())

@@ -12,7 +12,7 @@ use std::{
 };
 
 use functions::{config::ConfigError, declared::DeclaredError};
-use operate::{failure::OperateError, objects::with_version, words::visible};
+use operate::{OperateError, objects::with_version, words::visible};
 use serde_json::{Value, json};
 use store::StoreError;
 use tokio::net::TcpListener;

@@ -35,8 +35,7 @@ use keys::{item::text, job::JobKey, key::Key};
 use manifest::error::meant;
 use operate::{
     objects::key,
-    words::counted,
-    written::{WrittenEffect, written},
+    words::{WrittenEffect, counted, written},
 };
 use serde_json::{Map, Value, json};
 use stream::progress::{Invocation, InvocationOutcome, NOTHING_RESPONDS};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args as Group, Subcommand, value_parser};
 use engine::jobs::JobOrder;
 use keys::key::Key;
-use operate::{about::About, tables::VerifyOptions};
+use operate::{parked::About, tables::VerifyOptions};
 use serde::Deserialize;
 
 use crate::args::{ApplicationTables, Connection, DEFAULT_ENDPOINT, ENDPOINT, Writing, values};

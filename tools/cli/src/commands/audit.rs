@@ -12,9 +12,10 @@ use keys::key::Key;
 use operate::{
     audit::{
         AuditOptions, Audited, SeenSoFar, audit,
-        totals::{Band, DerivationAudit, NumberErrors, UnreadableGroup, WORST, WorstValue},
+        totals::{
+            Band, DerivationAudit, MendCost, NumberErrors, UnreadableGroup, WORST, WorstValue, audit_object, wrong_word,
+        },
     },
-    objects::audit::{MendCost, audit_object, wrong_word},
     words::{counted, time},
 };
 

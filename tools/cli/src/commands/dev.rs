@@ -26,7 +26,7 @@ use infra::steps::IndexChange;
 use operate::words;
 use serde_json::{Map, Value, json};
 use store::dynamo::DynamoStore;
-use stream::delivered::EventCount;
+use stream::progress::EventCount;
 use tokio::{
     signal::unix::{SignalKind, signal},
     sync::watch,

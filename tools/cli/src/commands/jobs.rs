@@ -16,8 +16,7 @@ use functions::logging;
 use keys::layout::Layout;
 use operate::{
     objects::{
-        job::{HeldCascades, job_object, jobs_list, last_item, left_ms, pages, per_second, second_round, state_of},
-        word,
+        HeldCascades, job_object, jobs_list, last_item, left_ms, pages, per_second, second_round, state_of, word,
     },
     words::{self, counted},
 };

@@ -10,10 +10,8 @@ use engine::{
 use functions::logging;
 use keys::layout::Layout;
 use operate::{
-    about::{About, reasons},
-    discarding::{discard, lost, lost_lines},
     objects::{discarded, item, parked_about, parked_list, record, whole_change, word},
-    redriving::{ChangeOutcome, redrive},
+    parked::{About, ChangeOutcome, discard, lost, lost_lines, reasons, redrive},
     words::{self, counted},
 };
 use serde_json::{Value, json};

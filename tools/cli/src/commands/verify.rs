@@ -7,8 +7,7 @@ use engine::{look::listing::ALL_DERIVATIONS, loss::Mark};
 use functions::logging;
 use keys::{item::Item, key::Key};
 use operate::{
-    failure::OperateError,
-    loss::{MarkFate, Marked},
+    OperateError,
     objects::{self, VERSION, each_left, repair_object, repair_sums},
     repair::{self, Mended, RoundsReport, Summary, Sums},
     tables::VerifyOptions,
@@ -19,7 +18,7 @@ use operate::{
             WAITING, check,
         },
         definition,
-        filled::Marking,
+        marks::{MarkFate, Marked, Marking},
     },
     words::{self, counted},
 };
