@@ -1,17 +1,19 @@
-//! What `ripple dev` prints: where it is, each change, and each problem once.
+//! `ripple dev`: what it prints, which is where it is, each change, and each problem once; and which web pages and names its
+//! embedded database answers.
 
 use std::{
     collections::BTreeSet,
     fs,
-    io::{BufRead as _, BufReader, Lines},
+    io::{self, BufRead as _, BufReader, Lines, Read as _, Write as _},
+    net::TcpStream,
     path::Path,
-    process::{Child, ChildStdout, Command, Stdio},
+    process::{Child, ChildStderr, ChildStdout, Command, Stdio},
 };
 
 use aws_sdk_dynamodb::{Client, types::AttributeValue};
 use expect_test::expect;
 use keys::key::is_hidden;
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::{
     command::{Ended, command},
     database::client,
@@ -19,7 +21,119 @@ use support::{
 };
 use tokio::runtime::Runtime;
 
-use super::{database, input::Dev, json::samples, ripple, ripple_with};
+use crate::{
+    database,
+    json::samples,
+    ripple, ripple_with,
+    waits::{follow, put, s, waited},
+};
+
+/// A `ripple dev` that ends with the test.
+pub(super) struct Dev {
+    pub(super) endpoint: String,
+    child: Child,
+    /// What it prints after it is ready; `None` if nobody reads that.
+    stdout: Option<BufReader<ChildStdout>>,
+    stderr: Option<BufReader<ChildStderr>>,
+    /// What it printed until it was ready.
+    greeting: String,
+}
+
+impl Dev {
+    /// Starts it with an embedded database on a free port, and waits until it is ready.
+    pub(super) fn start(arguments: &[&str]) -> Self {
+        Self::run(&[&["--port", "0"], arguments].concat())
+    }
+
+    /// Starts it with these arguments, and waits until it is ready.
+    pub(super) fn run(arguments: &[&str]) -> Self {
+        Self::run_with(arguments, &[])
+    }
+
+    /// Starts it with these variables too.
+    fn run_with(arguments: &[&str], variables: &[(&str, &str)]) -> Self {
+        let mut dev = command(env!("CARGO_BIN_EXE_ripple"));
+        dev.arg("dev").args(arguments).envs(variables.iter().copied());
+        Self::spawned(dev)
+    }
+
+    /// Starts it under a limit on the size of its files, in blocks of 512 bytes.
+    fn limited(arguments: &[&str], n_blocks: u32) -> Self {
+        let mut shell = command("sh");
+        let run = format!("trap '' XFSZ; ulimit -f {n_blocks}; exec \"$0\" dev \"$@\"");
+        shell.args(["-c", &run, env!("CARGO_BIN_EXE_ripple")]).args(arguments);
+        Self::spawned(shell)
+    }
+
+    fn spawned(mut dev: Command) -> Self {
+        let mut child = dev.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (mut stdout, stderr) = (child.stdout.take().map(BufReader::new), child.stderr.take().map(BufReader::new));
+        let mut greeting = String::new();
+        while !greeting.ends_with("\nready\n") {
+            let n_bytes = stdout.as_mut().unwrap().read_line(&mut greeting).unwrap();
+            assert!(n_bytes > 0, "{greeting}{}", io::read_to_string(stderr.unwrap()).unwrap());
+        }
+        let endpoint = greeting.lines().find_map(|line| line.strip_prefix("endpoint  ")).unwrap().to_owned();
+        Self { endpoint, child, stdout, stderr, greeting }
+    }
+
+    /// From now on nobody reads what it prints.
+    fn unread(&mut self) {
+        drop(self.stdout.take());
+    }
+
+    /// Waits for a line on standard error with this text.
+    pub(super) fn said_on_stderr(&mut self, text: &str) -> String {
+        let lines = self.stderr.as_mut().unwrap().lines();
+        lines.map(Result::unwrap).find(|line| line.contains(text)).unwrap()
+    }
+
+    /// Waits for a line on standard output with this text.
+    pub(super) fn said(&mut self, text: &str) -> String {
+        let lines = self.stdout.as_mut().unwrap().lines();
+        lines.map(Result::unwrap).find(|line| line.contains(text)).unwrap()
+    }
+
+    /// Kills it. Returns what it printed on standard error.
+    pub(super) fn killed(mut self) -> String {
+        self.child.kill().unwrap();
+        io::read_to_string(self.stderr.take().unwrap()).unwrap()
+    }
+
+    /// Stops it as Ctrl-C does, and returns what it printed.
+    pub(super) fn stopped(self) -> Ended {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+        self.ended()
+    }
+
+    /// Waits until it ends by itself, and returns what it printed.
+    pub(super) fn ended(mut self) -> Ended {
+        let printed = io::read_to_string(self.stdout.take().unwrap()).unwrap();
+        let stderr = io::read_to_string(self.stderr.take().unwrap()).unwrap();
+        Ended { code: self.child.wait().unwrap().code(), stdout: format!("{}{printed}", self.greeting), stderr }
+    }
+}
+
+impl Drop for Dev {
+    fn drop(&mut self) {
+        // It may have ended already.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+#[test]
+fn the_service_goes_on_when_nobody_reads_its_lines_any_more() {
+    let mut dev = Dev::start(&[]);
+    dev.unread();
+    Runtime::new().unwrap().block_on(follow(&client(&dev.endpoint), 0..1));
+    let verified = ripple(&["verify", "--endpoint", &dev.endpoint]);
+    assert_eq!(verified.code, Some(0), "{verified:?}");
+    let pid = dev.child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    assert_eq!(dev.child.wait().unwrap().code(), Some(0));
+}
 
 /// A chat: a reaction names its message by the message's time, which the key has in 13 digits.
 const CHAT: &str = r#"
@@ -52,10 +166,6 @@ fn chat(folder: &Path) -> String {
     file.to_str().unwrap().to_owned()
 }
 
-fn s(text: &str) -> AttributeValue {
-    AttributeValue::S(text.to_owned())
-}
-
 /// A reaction to the first message. Its application stores the time as this type.
 async fn react(client: &Client, id: usize, message_at: AttributeValue) {
     let put = client.put_item().table_name("ripple").item("pk", s("USER#u")).item("sk", s(&format!("REACTION#{id}")));
@@ -71,11 +181,6 @@ async fn message(client: &Client) {
 async fn n_reactions(client: &Client) -> Option<String> {
     let get = client.get_item().table_name("ripple").key("pk", s("ROOM#r")).key("sk", s("MSG#0000000001000"));
     get.send().await.unwrap().item?.get("reactionCount")?.as_n().ok().cloned()
-}
-
-fn waited(endpoint: &str, more: &[&str]) {
-    let ended = ripple(&[&["wait", "--timeout", "60", "--endpoint", endpoint], more].concat());
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
 }
 
 /// Every line of standard output fits a terminal.
@@ -193,9 +298,7 @@ fn each_change_is_a_line_that_names_derivation_item_and_effect() {
     let dev = Dev::start(&[]);
     let (runtime, client) = (Runtime::new().unwrap(), client(&dev.endpoint));
     let put = |attributes: &[(&str, &str)]| {
-        let put = client.put_item().table_name("ripple");
-        let put = attributes.iter().fold(put, |put, (name, value)| put.item(*name, s(value)));
-        runtime.block_on(put.send()).unwrap();
+        runtime.block_on(put(&client, attributes));
         waited(&dev.endpoint, &[]);
     };
     let user = [("PK", "USER#ada"), ("SK", "PROFILE"), ("EntityType", "User"), ("UserId", "ada"), ("Name", "Ada")];
@@ -226,12 +329,9 @@ fn each_change_is_a_line_that_names_derivation_item_and_effect() {
 fn why_names_index_keys_that_are_missing_and_a_key_of_another_form() {
     let dev = Dev::start(&[]);
     let (runtime, client) = (Runtime::new().unwrap(), client(&dev.endpoint));
-    let put = |pk: &str, sk: &str, more: &[(&str, &str)]| {
-        let put = client.put_item().table_name("ripple").item("PK", s(pk)).item("SK", s(sk));
-        runtime.block_on(more.iter().fold(put, |put, (name, value)| put.item(*name, s(value))).send()).unwrap();
-    };
-    put("POST#p", "COMMENT#2024-01-15T10:30:00.417Z#c", &[("EntityType", "Comment"), ("UserId", "ada")]);
-    put("PERSON#ada", "PROFILE", &[("EntityType", "User")]);
+    let comment = [("PK", "POST#p"), ("SK", "COMMENT#2024-01-15T10:30:00.417Z#c"), ("EntityType", "Comment")];
+    runtime.block_on(put(&client, &[&comment[..], &[("UserId", "ada")]].concat()));
+    runtime.block_on(put(&client, &[("PK", "PERSON#ada"), ("SK", "PROFILE"), ("EntityType", "User")]));
     let why = |key: &str| ripple(&["why", key, "--no-changes", "--endpoint", &dev.endpoint]);
     let comment = why("POST#p / COMMENT#2024-01-15T10:30:00.417Z#c").stdout;
     let says = "by the item's other attributes, and the item has none: a search of the index does not \
@@ -248,13 +348,10 @@ fn a_key_does_not_control_the_terminal() {
     let dev = Dev::start(&[]);
     let (runtime, client) = (Runtime::new().unwrap(), client(&dev.endpoint));
     let id = "a\u{1b}[31m\n\u{9b}2J\u{202e}b";
-    let put = |pk: &str, sk: &str, kind: &str| {
-        let put = client.put_item().table_name("ripple").item("PK", s(pk)).item("SK", s(sk));
-        runtime.block_on(put.item("EntityType", s(kind)).send()).unwrap();
-    };
-    put(&format!("USER#{id}"), "PROFILE", "User");
-    put("USER#eve", &format!("FOLLOWS#{id}"), "Follow");
-    put(&format!("USER#n{id}"), "PROFILE", id);
+    let (user, follows, untyped) = (format!("USER#{id}"), format!("FOLLOWS#{id}"), format!("USER#n{id}"));
+    for (pk, sk, kind) in [(&*user, "PROFILE", "User"), ("USER#eve", &*follows, "Follow"), (&*untyped, "PROFILE", id)] {
+        runtime.block_on(put(&client, &[("PK", pk), ("SK", sk), ("EntityType", kind)]));
+    }
     waited(&dev.endpoint, &[]);
     // A count that is wrong, so that its key is printed.
     let count = client.update_item().table_name("ripple").key("PK", s(&format!("USER#{id}"))).key("SK", s("PROFILE"));
@@ -280,9 +377,9 @@ fn a_type_that_nobody_declared_is_told_once_with_the_nearest_one_whether_filters
         let dev = Dev::start(arguments);
         let (runtime, client) = (Runtime::new().unwrap(), client(&dev.endpoint));
         let put = |pk: &str, kind: Option<&str>| {
-            let put = client.put_item().table_name("ripple").item("PK", s(pk)).item("SK", s("PROFILE"));
-            let put = kind.into_iter().fold(put, |put, kind| put.item("EntityType", s(kind)));
-            runtime.block_on(put.send()).unwrap();
+            let key = [("PK", pk), ("SK", "PROFILE")].into_iter();
+            let item: Vec<_> = key.chain(kind.map(|kind| ("EntityType", kind))).collect();
+            runtime.block_on(put(&client, &item));
             waited(&dev.endpoint, &[]);
         };
         for pk in ["USER#a", "USER#b", "GADGET#a", "GADGET#b"] {
@@ -310,8 +407,7 @@ fn batches_are_lines_with_verbose_alone() {
     for (verbose, is_said) in [(&[][..], false), (&["-v"][..], true)] {
         let dev = Dev::start(verbose);
         let (runtime, client) = (Runtime::new().unwrap(), client(&dev.endpoint));
-        let put = client.put_item().table_name("ripple").item("PK", s("USER#a")).item("SK", s("PROFILE"));
-        runtime.block_on(put.item("EntityType", s("User")).send()).unwrap();
+        runtime.block_on(put(&client, &[("PK", "USER#a"), ("SK", "PROFILE"), ("EntityType", "User")]));
         waited(&dev.endpoint, &[]);
         let ended = dev.stopped();
         fits(&ended);
@@ -481,4 +577,187 @@ fn a_disk_that_is_full_ends_the_command_with_a_sentence() {
     assert_eq!(ended.code, Some(1), "{ended:?}");
     let line = "ripple: the database cannot be written any more (disk I/O error): is its disk full or read-only?";
     assert!(ended.stderr.lines().any(|said| said.starts_with(line)), "{ended:?}");
+}
+
+// ---- Which web pages and names the embedded database answers ----
+
+/// Origin of a page that is not of this machine.
+const FOREIGN: &str = "http://foreign.example";
+
+/// A response.
+#[derive(Debug)]
+struct Response {
+    status: u16,
+    /// In lower case.
+    head: String,
+    body: String,
+}
+
+impl Response {
+    /// Checks that a request was refused for this reason, in the shape of DynamoDB's errors, and without a permission.
+    fn is_refused(&self, reason: &str) {
+        assert_eq!(self.status, 403, "{self:?}");
+        let body: Value = serde_json::from_str(&self.body).unwrap();
+        let name = "com.amazon.coral.service#AccessDeniedException";
+        assert_eq!(body, json!({ "__type": name, "message": reason }), "{self:?}");
+        assert!(self.head.contains("content-type: application/x-amz-json-1.0\r\n"), "{self:?}");
+        self.permits_nobody();
+    }
+
+    fn permits_nobody(&self) {
+        assert!(!self.head.contains("access-control-"), "{self:?}");
+    }
+}
+
+/// Sends a request with these headers, and reads the response.
+fn sent(dev: &Dev, method: &str, headers: &[(&str, &str)], body: &str) -> Response {
+    let mut stream = TcpStream::connect(dev.endpoint.strip_prefix("http://").unwrap()).unwrap();
+    let mut request = format!("{method} / HTTP/1.1\r\ncontent-length: {}\r\nconnection: close\r\n", body.len());
+    for (name, value) in headers {
+        request.extend([*name, ": ", *value, "\r\n"]);
+    }
+    request.extend(["\r\n", body]);
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    Response { status, head: format!("{}\r\n", head.to_lowercase()), body: body.to_owned() }
+}
+
+/// Calls an operation, with these headers beside those of every client.
+fn called(dev: &Dev, operation: &str, headers: &[(&str, &str)], body: &str) -> Response {
+    let target = format!("DynamoDB_20120810.{operation}");
+    let signed =
+        "AWS4-HMAC-SHA256 Credential=a/20261128/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=0";
+    let always = [
+        ("content-type", "application/x-amz-json-1.0"),
+        ("x-amz-target", &*target),
+        ("x-amz-date", "20261128T000000Z"),
+        ("authorization", signed),
+    ];
+    sent(dev, "POST", &[headers, &always].concat(), body)
+}
+
+/// Asks as a browser does before it sends a page's request.
+fn asked(dev: &Dev, host: &str, origin: &str) -> Response {
+    let asks = [
+        ("host", host),
+        ("origin", origin),
+        ("access-control-request-method", "POST"),
+        ("access-control-request-headers", "x-amz-target"),
+    ];
+    sent(dev, "OPTIONS", &asks, "")
+}
+
+/// The request that deletes a user.
+const DELETE: &str = r#"{"TableName":"ripple","Key":{"PK":{"S":"USER#ada"},"SK":{"S":"PROFILE"}}}"#;
+
+const SCAN: &str = r#"{"TableName":"ripple"}"#;
+
+async fn has_user(client: &Client) -> bool {
+    let get = client.get_item().table_name("ripple").key("PK", s("USER#ada"));
+    get.key("SK", s("PROFILE")).send().await.unwrap().item.is_some()
+}
+
+#[test]
+fn a_page_of_another_site_neither_reads_nor_deletes() {
+    let dev = Dev::start(&[]);
+    let (runtime, client) = (Runtime::new().unwrap(), client(&dev.endpoint));
+    runtime.block_on(put(&client, &[("PK", "USER#ada"), ("SK", "PROFILE"), ("EntityType", "User")]));
+    let host = dev.endpoint.strip_prefix("http://").unwrap();
+    let origin = "is not of this machine, and its pages may not use this database: start `ripple dev` with --allow-origin ORIGIN if they may";
+    for foreign in [FOREIGN, "https://localhost.foreign.example", "null", "http://192.168.1.7:3000", "localhost"] {
+        let why = format!("the origin \"{foreign}\" {origin}");
+        for (operation, body) in [("Scan", SCAN), ("DeleteItem", DELETE)] {
+            called(&dev, operation, &[("host", host), ("origin", foreign)], body).is_refused(&why);
+        }
+        asked(&dev, host, foreign).is_refused(&why);
+    }
+    // A name of the page's own site that resolves to this machine: the browser sends no origin with it.
+    let name =
+        "is not a name of this machine: use localhost or 127.0.0.1, or start `ripple dev` with --allow-host NAME";
+    for rebound in ["foreign.example", "foreign.example:8000", "localhost.foreign.example", "192.168.1.7:8000"] {
+        let why = format!("the host \"{rebound}\" {name}");
+        for (operation, body) in [("Scan", SCAN), ("DeleteItem", DELETE)] {
+            called(&dev, operation, &[("host", rebound)], body).is_refused(&why);
+        }
+    }
+    called(&dev, "Scan", &[("host", host), ("host", "foreign.example")], SCAN)
+        .is_refused(&format!("the host \"foreign.example\" {name}"));
+    called(&dev, "Scan", &[], SCAN).is_refused(&format!("the host \"\" {name}"));
+    assert!(runtime.block_on(has_user(&client)));
+}
+
+#[test]
+fn names_of_this_machine_are_answered_and_permit_no_page() {
+    let dev = Dev::start(&[]);
+    for host in ["localhost", "LOCALHOST:8000", "127.0.0.1:1", "[::1]:8000", "ripple.localhost:8000"] {
+        let response = called(&dev, "Scan", &[("host", host)], SCAN);
+        assert!(response.status == 200 && response.body.contains("\"Count\":0"), "{response:?}");
+    }
+    for origin in ["http://localhost:3000", "https://127.0.0.1", "http://[::1]:3000"] {
+        let response = called(&dev, "Scan", &[("host", "localhost:8000"), ("origin", origin)], SCAN);
+        assert_eq!(response.status, 200, "{response:?}");
+        response.permits_nobody();
+        // So the browser does not send what the page wants to send.
+        let response = asked(&dev, "localhost:8000", origin);
+        assert_eq!(response.status, 404, "{response:?}");
+        response.permits_nobody();
+    }
+}
+
+#[test]
+fn an_allowed_origin_and_an_allowed_host_are_answered_and_no_other() {
+    let allowed = "http://app.example:3000";
+    let dev =
+        Dev::start(&["--allow-origin", allowed, "--allow-host", "Ripple", "--allow-host", "host.docker.internal"]);
+    for host in ["ripple:8000", "host.docker.internal", "localhost:8000"] {
+        let response = called(&dev, "Scan", &[("host", host), ("origin", allowed)], SCAN);
+        assert_eq!(response.status, 200, "{response:?}");
+        assert!(response.head.contains(&format!("access-control-allow-origin: {allowed}\r\n")), "{response:?}");
+        assert!(response.head.contains("vary: origin\r\n"), "{response:?}");
+    }
+    let response = asked(&dev, "localhost:8000", allowed);
+    assert_eq!(response.status, 200, "{response:?}");
+    for header in [&*format!("origin: {allowed}"), "methods: post", "headers: x-amz-target"] {
+        assert!(response.head.contains(&format!("access-control-allow-{header}\r\n")), "{response:?}");
+    }
+    for other in ["http://app.example", "https://app.example:3000", FOREIGN] {
+        assert_eq!(asked(&dev, "localhost:8000", other).status, 403, "{other}");
+    }
+    assert_eq!(called(&dev, "Scan", &[("host", "other:8000")], SCAN).status, 403);
+}
+
+#[test]
+fn each_address_of_a_database_on_all_of_them_is_answered() {
+    // Whoever listens on every address knows none of them; a name that is an address cannot resolve to another one.
+    let dev = Dev::start(&["--host", "0.0.0.0"]);
+    for host in ["192.168.1.7:8000", "[fe80::1]:8000"] {
+        assert_eq!(called(&dev, "Scan", &[("host", host)], SCAN).status, 200, "{host}");
+        assert_eq!(called(&dev, "Scan", &[("host", host), ("origin", FOREIGN)], SCAN).status, 403, "{host}");
+    }
+    assert_eq!(called(&dev, "Scan", &[("host", "foreign.example:8000")], SCAN).status, 403);
+}
+
+#[test]
+fn what_cannot_be_allowed_is_a_usage_error() {
+    let name = "it must be a name without a port, such as host.docker.internal";
+    for wrong in ["", "ripple:8000", "http://ripple", "*"] {
+        refused("--allow-host", wrong, name);
+    }
+    let origin = "it must be of the form http://HOST:PORT, as a browser shows it";
+    for wrong in ["*", "null", "localhost:3000", "http://localhost:3000/", "http://localhost:3000/page"] {
+        refused("--allow-origin", wrong, origin);
+    }
+    for own in [["--allow-host", "ripple"], ["--allow-origin", "http://ripple"]] {
+        let both = ripple(&[&["dev", "--endpoint", "http://127.0.0.1:1"], &own[..]].concat());
+        let says = format!("cannot be used with '{} ", own[0]);
+        assert!(both.code == Some(2) && both.stderr.contains(&says), "{both:?}");
+    }
+}
+
+fn refused(option: &str, value: &str, why: &str) {
+    let ended = ripple(&["dev", option, value]);
+    assert!(ended.code == Some(2) && ended.stderr.contains(why), "{option} {value}: {ended:?}");
 }

@@ -1,13 +1,6 @@
 //! `ripple init`: drafts of tables of the embedded database, and of files.
 
-use std::{
-    fs,
-    io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::{TcpListener, TcpStream},
-    path::Path,
-    sync::mpsc,
-    thread,
-};
+use std::{fs, io::Write as _, net::TcpListener, path::Path, sync::mpsc, thread};
 
 use aws_sdk_dynamodb::{
     Client,
@@ -16,14 +9,13 @@ use aws_sdk_dynamodb::{
 use expect_test::{expect, expect_file};
 use serde_json::{Value, json};
 use support::{
-    database::client,
-    tables::{indexed, make, make_simple, streamed},
+    database::{client, indexed, make, make_simple, streamed},
+    server::Request,
 };
 
-use super::{
-    database, fails_saying, file,
-    interrupted::{ended, interrupt, started},
-    refuses, ripple,
+use crate::{
+    database, fails_saying, file, refuses, ripple, succeeds,
+    waits::{ended, interrupt, started},
 };
 
 /// Puts items, each as `name=value …`; `N:` marks a number.
@@ -74,14 +66,13 @@ fn a_draft_of_a_table_passes_its_check_and_proposes_what_is_kept_by_hand() {
     let out = folder.path().join("ripple.toml");
     let out = out.to_str().unwrap();
     let init = ["init", "--table", "blog", "--endpoint", &endpoint, "--out", out];
-    let drafted = ripple(&init);
-    assert_eq!((drafted.code, drafted.stderr.as_str()), (Some(0), ""), "{drafted:?}");
+    let drafted = succeeds(&init);
     expect![[r#"
         entities       3  Comment, Post, User
         proposals      2  post-comment-count, comment-user-name
         wrote ripple.toml; next: uncomment its proposals, then: ripple audit --table blog --config ripple.toml
     "#]]
-    .assert_eq(&drafted.stdout.replace(out, "ripple.toml").replace(&format!("--endpoint {endpoint} "), ""));
+    .assert_eq(&drafted.replace(out, "ripple.toml").replace(&format!("--endpoint {endpoint} "), ""));
     refuses(
         &["audit", "--table", "blog", "--endpoint", &endpoint, "--config", out],
         "the manifest declares no derivation, so there is nothing to compare: uncomment the proposals of `ripple init`, or \
@@ -117,9 +108,8 @@ fn the_page_shows_the_draft_that_the_test_makes() {
 fn tables_without_items_and_tables_that_are_not_there() {
     let (runtime, endpoint) = database();
     runtime.block_on(make_simple(&client(&endpoint), "empty", "id"));
-    let drafted = ripple(&["init", "--table", "empty", "--endpoint", &endpoint, "--out", "-"]);
-    assert_eq!((drafted.code, drafted.stderr.as_str()), (Some(0), ""), "{drafted:?}");
-    assert!(drafted.stdout.contains("empty: the table has no items, so no entities could be found."), "{drafted:?}");
+    let drafted = succeeds(&["init", "--table", "empty", "--endpoint", &endpoint, "--out", "-"]);
+    assert!(drafted.contains("empty: the table has no items, so no entities could be found."), "{drafted:?}");
     let line = format!("there is no table missing at {endpoint}: name another with --table, or create it first");
     fails_saying(&["init", "--table", "missing", "--endpoint", &endpoint, "--out", "-"], &line);
     let neither = ripple(&["init"]);
@@ -159,7 +149,8 @@ fn serving(scan: impl Fn(usize) -> Option<(u16, Value)> + Send + 'static) -> (St
         let mut unanswered = Vec::new();
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
-            let answer = match target(&stream).as_str() {
+            let Some(request) = Request::read(&stream) else { continue };
+            let answer = match request.header("x-amz-target").and_then(|target| target.rsplit('.').next()).unwrap() {
                 "DescribeTable" => Some((200, json!({ "Table": description() }))),
                 "Scan" => {
                     n_scans += 1;
@@ -190,29 +181,6 @@ fn description() -> Value {
         "AttributeDefinitions": [
             { "AttributeName": "PK", "AttributeType": "S" }, { "AttributeName": "SK", "AttributeType": "S" }],
     })
-}
-
-/// Reads a request, and returns the operation that it names.
-fn target(stream: &TcpStream) -> String {
-    let mut reader = BufReader::new(stream);
-    let (mut target, mut n_bytes) = (String::new(), 0);
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).unwrap();
-        let Some((name, value)) = line.trim().split_once(": ") else {
-            if line.trim().is_empty() {
-                break;
-            }
-            continue;
-        };
-        match name.to_lowercase().as_str() {
-            "x-amz-target" => value.rsplit('.').next().unwrap().clone_into(&mut target),
-            "content-length" => n_bytes = value.parse().unwrap(),
-            _ => {}
-        }
-    }
-    reader.read_exact(&mut vec![0; n_bytes]).unwrap();
-    target
 }
 
 #[test]
@@ -276,9 +244,8 @@ fn an_exported_design_is_drafted_again() {
         let exported = of(export, "examples/models/ripple.toml");
         assert_eq!(exported.code, Some(0), "{exported:?}");
         assert!(exported.stderr.lines().all(|line| line.contains(" has no ")), "{}", exported.stderr);
-        let drafted = ripple(&["init", file(&exported.stdout).path().to_str().unwrap(), "--out", "-"]);
-        assert_eq!((drafted.code, drafted.stderr.as_str()), (Some(0), ""));
-        let (schema, _) = manifest::load(&drafted.stdout).unwrap();
+        let drafted = succeeds(&["init", file(&exported.stdout).path().to_str().unwrap(), "--out", "-"]);
+        let (schema, _) = manifest::load(&drafted).unwrap();
         let names: Vec<&str> = schema.entities().map(|entity| entity.name.as_str()).collect();
         assert_eq!(names, ["Comment", "Counter", "Like", "Post", "User"]);
     }

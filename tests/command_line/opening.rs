@@ -9,10 +9,16 @@ use functions::declared::{Choice, declared};
 use store::dynamo::{DynamoStore, TableNames};
 use support::{
     command::Ended,
-    tables::{indexed, make, streamed},
+    database::{client, create_table, indexed, make, streamed},
 };
 
-use super::{client, database, fails, input::Dev, refuses, ripple, table_of, table_without_stream};
+use crate::{
+    database,
+    dev::Dev,
+    fails, refuses, ripple, table_without_stream,
+    waits::{put, s},
+    with_tables,
+};
 
 /// The manifest of a table with other keys.
 const OWN: &str = "examples/own-table/ripple.toml";
@@ -32,7 +38,7 @@ fn own() -> keys::layout::Layout {
 fn a_forgotten_manifest_is_told_by_the_key_of_the_table_and_nothing_is_created() {
     let (runtime, endpoint) = database();
     for table in ["shop", "shop-ledger"] {
-        runtime.block_on(table_of(&endpoint, table, &own()));
+        runtime.block_on(create_table(&client(&endpoint), table, &own()));
     }
     let says = expect![[r#"
         ripple: the table shop has the key pk (S) and sk (S), and PK (S) and SK (S) is declared: name another table with --table, or declare this one's key with --config (no ripple.toml is here, so the shipped example's table is declared)
@@ -117,11 +123,11 @@ fn a_manifest_that_changes_while_dev_runs_is_a_new_version_of_the_functions() {
     let item = |sort: &str, r#type: &str, more: &[(&str, &str)]| {
         let put = client.put_item().table_name("ripple");
         let all = [("pk", "USER#ada"), ("sk", sort), ("Type", r#type)].into_iter().chain(more.iter().copied());
-        all.fold(put, |put, (name, value)| put.item(name, AttributeValue::S(value.to_owned())))
+        all.fold(put, |put, (name, value)| put.item(name, s(value)))
     };
     let name_on_mirror = || {
-        let get = client.get_item().table_name("ripple").key("pk", AttributeValue::S("USER#bob".to_owned()));
-        let get = get.key("sk", AttributeValue::S("FOLLOWEDBY#ada".to_owned())).send();
+        let get = client.get_item().table_name("ripple").key("pk", s("USER#bob"));
+        let get = get.key("sk", s("FOLLOWEDBY#ada")).send();
         runtime.block_on(get).unwrap().item.unwrap().remove("followerName")
     };
     runtime.block_on(item("USER#ada", "User", &[("userName", "Ada")]).send()).unwrap();
@@ -132,13 +138,13 @@ fn a_manifest_that_changes_while_dev_runs_is_a_new_version_of_the_functions() {
     fs::write(&file, whole.replace("[entity.User]\n", index)).unwrap();
     assert_eq!(dev.said("a new version"), "a new version of the functions runs: it adds follower-name");
     assert_eq!(dev.said(" filled, "), "1 filled, 0 were right already, 0 left to an operator");
-    assert_eq!(name_on_mirror(), Some(AttributeValue::S("Ada".to_owned())));
+    assert_eq!(name_on_mirror(), Some(s("Ada")));
     let described = runtime.block_on(client.describe_table().table_name("ripple").send()).unwrap().table.unwrap();
     assert_eq!(described.global_secondary_indexes().len(), 1);
     // The new version does it by itself.
     runtime.block_on(item("USER#ada", "User", &[("userName", "Ada Lovelace")]).send()).unwrap();
     let waited = ripple(&["wait", "--endpoint", &dev.endpoint, "--config", file.to_str().unwrap()]);
-    assert_eq!((waited.code, name_on_mirror()), (Some(0), Some(AttributeValue::S("Ada Lovelace".to_owned()))));
+    assert_eq!((waited.code, name_on_mirror()), (Some(0), Some(s("Ada Lovelace"))));
     fs::write(&file, less).unwrap();
     assert_eq!(dev.said("a new version"), "a new version of the functions runs: it drops follower-name");
     assert_eq!(dev.stopped().code, Some(0));
@@ -244,7 +250,7 @@ fn a_diff_says_the_deployments_that_give_a_table_the_indexes_of_a_manifest() {
 fn a_ledgers_table_with_another_key_is_told() {
     let (runtime, endpoint) = database();
     runtime.block_on(table_without_stream(&endpoint, "ripple"));
-    runtime.block_on(table_of(&endpoint, "ripple-ledger", &own()));
+    runtime.block_on(create_table(&client(&endpoint), "ripple-ledger", &own()));
     let says = expect![[r#"
         ripple: the table ripple-ledger has the key pk (S) and sk (S), and PK (S) and SK (S) is declared: name another table with --ledger-table, or declare this one's key with --config (no ripple.toml is here, so the shipped example's table is declared)
     "#]];
@@ -256,7 +262,11 @@ fn a_ledgers_table_with_another_key_is_told() {
 #[test]
 fn dev_tells_a_missing_index_at_its_start_and_creates_nothing() {
     let (runtime, endpoint) = database();
-    runtime.block_on(table_of(&endpoint, "ripple", &keys::layout::Layout { indexes: Vec::new(), ..shipped() }));
+    runtime.block_on(create_table(
+        &client(&endpoint),
+        "ripple",
+        &keys::layout::Layout { indexes: Vec::new(), ..shipped() },
+    ));
     let tables = || runtime.block_on(client(&endpoint).list_tables().send()).unwrap().table_names.unwrap();
     let before = tables();
     let ended = ripple(&["dev", "--endpoint", &endpoint]);
@@ -282,10 +292,7 @@ fn dev_lists_the_derivations_whose_items_from_before_may_be_missing() {
 
 #[test]
 fn a_manifest_that_is_not_the_functions_is_refused_and_what_is_switched_off_may_be_missing() {
-    let (runtime, endpoint) = database();
-    for table in ["ripple", "ripple-ledger"] {
-        runtime.block_on(table_without_stream(&endpoint, table));
-    }
+    let (runtime, endpoint) = with_tables();
     let names = TableNames { main: "ripple".to_owned(), ledger: "ripple-ledger".to_owned() };
     let (schema, catalogue) = declared(Choice::default()).unwrap();
     let store = DynamoStore::new(client(&endpoint), schema.layout.clone(), names);
@@ -345,14 +352,9 @@ fn a_manifest_that_is_not_the_functions_is_refused_and_what_is_switched_off_may_
 
 #[test]
 fn a_verification_that_knows_no_item_is_no_success() {
-    let (runtime, endpoint) = database();
-    for table in ["ripple", "ripple-ledger"] {
-        runtime.block_on(table_without_stream(&endpoint, table));
-    }
+    let (runtime, endpoint) = with_tables();
     for id in ["g1", "g2"] {
-        let text = |text: &str| AttributeValue::S(text.to_owned());
-        let put = client(&endpoint).put_item().table_name("ripple").item("PK", text(id)).item("SK", text("x"));
-        runtime.block_on(put.item("EntityType", text("Gadget")).send()).unwrap();
+        runtime.block_on(put(&client(&endpoint), &[("PK", id), ("SK", "x"), ("EntityType", "Gadget")]));
     }
     let ended = ripple(&["verify", "--at-rest", "--endpoint", &endpoint]);
     let ignored = "ignored     items that the manifest does not declare, such as g";
@@ -374,9 +376,9 @@ fn why_takes_a_key_as_it_is_stored_in_one_of_several_tables() {
     let text = "[tables.Vehicle]\npartition-key = \"plate\"\n[tables.Trip]\npartition-key = \"plate\"\nsort-key = { name = \
                 \"at\", type = \"N\" }\n[entity.Vehicle]\ntable = \"Vehicle\"\nderived-attributes = [\"trips\"]\n[entity.Trip]\n\
                 table = \"Trip\"\n[derivation.trips]\nkind = \"count\"\nfrom = \"Trip\"\ninto = \"Vehicle.trips\"\n";
-    let manifest = super::file(text);
+    let manifest = crate::file(text);
     let dev = Dev::run(&["--config", manifest.path().to_str().unwrap()]);
-    let plate = AttributeValue::S("B #7".to_owned());
+    let plate = s("B #7");
     let put = client(&dev.endpoint).put_item().table_name("Vehicle").item("plate", plate.clone());
     runtime.block_on(put.send()).unwrap();
     let put = client(&dev.endpoint).put_item().table_name("Trip").item("plate", plate);
@@ -393,14 +395,9 @@ fn why_takes_a_key_as_it_is_stored_in_one_of_several_tables() {
 
 #[test]
 fn an_applications_item_under_a_derived_key_is_named_by_why_and_verify_and_no_repair_deletes_it() {
-    let (runtime, endpoint) = database();
-    for table in ["ripple", "ripple-ledger"] {
-        runtime.block_on(table_without_stream(&endpoint, table));
-    }
+    let (runtime, endpoint) = with_tables();
     for (pk, sk, entity) in [("USER#bob", "FOLLOWS#ada", "Follow"), ("USER#ada", "FOLLOWER#bob", "Note")] {
-        let text = |text: &str| AttributeValue::S(text.to_owned());
-        let put = client(&endpoint).put_item().table_name("ripple").item("PK", text(pk)).item("SK", text(sk));
-        runtime.block_on(put.item("EntityType", text(entity)).send()).unwrap();
+        runtime.block_on(put(&client(&endpoint), &[("PK", pk), ("SK", sk), ("EntityType", entity)]));
     }
     let run = |command: &[&str]| ripple(&[command, &["--endpoint", &endpoint]].concat());
     let says = "the item is not Ripple's (EntityType is Note), so it stays, and the derived item waits for its key";
@@ -415,10 +412,7 @@ fn an_applications_item_under_a_derived_key_is_named_by_why_and_verify_and_no_re
 
 #[test]
 fn a_stream_without_both_images_is_told_by_every_command() {
-    let (runtime, endpoint) = database();
-    for table in ["ripple", "ripple-ledger"] {
-        runtime.block_on(table_without_stream(&endpoint, table));
-    }
+    let (runtime, endpoint) = with_tables();
     let stream = StreamSpecification::builder().stream_enabled(true).stream_view_type(StreamViewType::KeysOnly);
     let update = client(&endpoint).update_table().table_name("ripple");
     runtime.block_on(update.stream_specification(stream.build().unwrap()).send()).unwrap();
@@ -457,7 +451,7 @@ fn a_mirror_is_in_no_index_that_nobody_declared() {
     let [name, pk, sk] = ["theirs", "theirPk", "theirSk"].map(str::to_owned);
     layout.indexes.push(keys::layout::Index { name, pk, sk, projection: Some(Vec::new()) });
     for table in ["app", "app-ledger"] {
-        runtime.block_on(table_of(&endpoint, table, &layout));
+        runtime.block_on(create_table(&client(&endpoint), table, &layout));
     }
     let stream = StreamSpecification::builder().stream_enabled(true).stream_view_type(StreamViewType::NewAndOldImages);
     let update = client(&endpoint).update_table().table_name("app");
@@ -467,16 +461,15 @@ fn a_mirror_is_in_no_index_that_nobody_declared() {
     let tables = ["--endpoint", &endpoint, "--table", "app", "--config", &manifest];
     let _dev = Dev::run(&tables);
     let follow = [("pk", "USER#ada"), ("sk", "FOLLOWS#bob"), ("Type", "Follow"), ("theirPk", "p"), ("theirSk", "s")];
-    let put = follow.iter().fold(client(&endpoint).put_item().table_name("app"), |put, (name, value)| {
-        put.item(*name, AttributeValue::S((*value).to_owned()))
-    });
-    runtime.block_on(put.item("since", AttributeValue::S("2024".to_owned())).send()).unwrap();
+    let put = follow
+        .iter()
+        .fold(client(&endpoint).put_item().table_name("app"), |put, (name, value)| put.item(*name, s(value)));
+    runtime.block_on(put.item("since", s("2024")).send()).unwrap();
     assert_eq!(ripple(&[&["wait"][..], &tables].concat()).code, Some(0));
-    let text = |text: &str| AttributeValue::S(text.to_owned());
     let get = client(&endpoint).get_item().table_name("app");
-    let get = get.key("pk", text("USER#bob")).key("sk", text("FOLLOWEDBY#ada"));
+    let get = get.key("pk", s("USER#bob")).key("sk", s("FOLLOWEDBY#ada"));
     let mirror = runtime.block_on(get.send()).unwrap().item.unwrap();
-    assert_eq!(mirror.get("since"), Some(&text("2024")));
+    assert_eq!(mirror.get("since"), Some(&s("2024")));
     assert!(!mirror.contains_key("theirPk") && !mirror.contains_key("theirSk"), "{mirror:?}");
     let verified = ripple(&[&["verify", "--at-rest"][..], &tables].concat());
     assert_eq!(verified.code, Some(0), "{verified:?}");

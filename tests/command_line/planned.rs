@@ -9,8 +9,8 @@ use tokio::runtime::Runtime;
 
 use crate::{
     SHIPPED,
-    input::Dev,
-    refuses, ripple,
+    dev::Dev,
+    ends, refuses, ripple,
     waits::{follow, put, waited},
 };
 
@@ -19,8 +19,7 @@ fn cost_prints_a_bill_under_either_ledger_that_adds_up() {
     let arguments = ["cost", "--rate", "Like=10", "--targets", "like-count=100", "--fan-out", "comment-author=0.1x20"];
     let reads = ["--read", "comments-of-post=3", "--read", "items-of-cart=1"];
     let arguments = [&arguments[..], &reads].concat();
-    let ended = ripple(&arguments);
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), SHIPPED));
+    let printed = ends(&arguments, 0, SHIPPED);
     for part in ["watermarks: $", "receipts: $", "like-count: ", "comment-author, fan-out: ", "prices of us-east-1"]
         .into_iter()
         .chain([
@@ -28,7 +27,7 @@ fn cost_prints_a_bill_under_either_ledger_that_adds_up() {
             "1 pages a second × 1 read units",
         ])
     {
-        assert!(ended.stdout.contains(part), "{part}: {}", ended.stdout);
+        assert!(printed.contains(part), "{part}: {printed}");
     }
     let json = |more: &[&str]| -> Value {
         let ended = ripple(&[&arguments[..], &["--json"], more].concat());
@@ -94,7 +93,7 @@ fn cost_says_what_is_wrong_with_a_load() {
 
 #[test]
 fn cost_counts_a_latest_along_a_time_for_each_item_and_all_keys_of_a_batch() {
-    let manifest = super::file(
+    let manifest = crate::file(
         r#"
         [tables.User]
         partition-key = "userId"
@@ -132,10 +131,8 @@ fn cost_counts_a_latest_along_a_time_for_each_item_and_all_keys_of_a_batch() {
 #[test]
 fn infra_prints_the_templates_that_are_kept() {
     for (arguments, kept) in [(&["infra"][..], "template.yaml"), (&["infra", "--attach"], "attach.yaml")] {
-        let ended = ripple(arguments);
         let kept = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../infra").join(kept);
-        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), SHIPPED));
-        assert!(ended.stdout == fs::read_to_string(&kept).unwrap(), "{} is stale", kept.display());
+        assert!(ends(arguments, 0, SHIPPED) == fs::read_to_string(&kept).unwrap(), "{} is stale", kept.display());
     }
 }
 
@@ -144,7 +141,7 @@ fn posts(indexes: &[&str]) -> tempfile::NamedTempFile {
     let index = |name: &&str| format!("[tables.Post.index.by-{name}]\npartition-key = \"{name}\"\nprojection = []\n");
     let indexes: String = indexes.iter().map(index).collect();
     let table = "[tables.Post]\npartition-key = \"id\"\n";
-    super::file(&format!("{table}{indexes}[entity.Post]\ntable = \"Post\"\n"))
+    crate::file(&format!("{table}{indexes}[entity.Post]\ntable = \"Post\"\n"))
 }
 
 #[test]
@@ -157,7 +154,7 @@ fn infra_prints_the_deployment_that_follows_another_and_says_which_are_left() {
         let n_indexes = |text: &str| text.matches("- IndexName: ").count();
         let one = infra(&posts(&["author"]), &[]);
         assert_eq!((one.code, n_indexes(&one.stdout)), (Some(0), 1), "{one:?}");
-        let deployed = super::file(&one.stdout);
+        let deployed = crate::file(&one.stdout);
         let all = posts(&["author", "tag", "day"]);
         let two = infra(&all, &["--deployed", deployed.path().to_str().unwrap()]);
         assert_eq!((two.code, n_indexes(&two.stdout)), (Some(3), 2), "{format}");
@@ -165,7 +162,7 @@ fn infra_prints_the_deployment_that_follows_another_and_says_which_are_left() {
                     PostTable\na deployment creates or deletes one index of a table: deploy what is printed here, and run \
                     the same command with it as --deployed for the next one\n";
         assert_eq!(two.stderr, says);
-        let deployed = super::file(&two.stdout);
+        let deployed = crate::file(&two.stdout);
         let three = infra(&all, &["--deployed", deployed.path().to_str().unwrap()]);
         assert_eq!((three.code, n_indexes(&three.stdout)), (Some(0), 3), "{format}");
         assert_eq!(three.stderr, "deployment 1: creates the index by-day of PostTable\n");
@@ -175,16 +172,16 @@ fn infra_prints_the_deployment_that_follows_another_and_says_which_are_left() {
         "[table]\npartition-key = \"pk\"\nsort-key = \"sk\"\n[index.tag]\npartition-key = \"t\"\nsort-key = \"s\"\n";
     let printed = |projection: &str, more: &[&str]| {
         let entity = "[entity.Post]\npartition-key = \"POST#{id}\"\nsort-key = \"POST\"\n";
-        let manifest = super::file(&format!("{table}projection = [{projection}]\n{entity}"));
+        let manifest = crate::file(&format!("{table}projection = [{projection}]\n{entity}"));
         ripple(&[&["infra", "--config", manifest.path().to_str().unwrap()], more].concat())
     };
-    let deployed = super::file(&printed("", &[]).stdout);
+    let deployed = crate::file(&printed("", &[]).stdout);
     let other = printed("\"title\"", &["--deployed", deployed.path().to_str().unwrap()]);
     assert_eq!(other.code, Some(3));
     expect![[r#"
         the index tag of the table has another key or projection, and DynamoDB never changes an index: declare it under another name, deploy that, and drop the old one in a later deployment; or delete it in one deployment and create it in the next; or declare it as it is
     "#]].assert_eq(&other.stderr);
-    let none = super::file("Resources: {}\n");
+    let none = crate::file("Resources: {}\n");
     let none = none.path().to_str().unwrap();
     let line = format!("{none} contains no table: give the file that `ripple infra` printed");
     refuses(&["infra", "--deployed", none, "--config", "examples/social/ripple.toml"], &line);
@@ -222,7 +219,7 @@ fn a_small_table_in_step_is_read_once_and_the_price_is_told_before() {
         }
         follow(&client, 0..60).await;
     });
-    waited(&dev.endpoint);
+    waited(&dev.endpoint, &[]);
     let described = runtime.block_on(client.describe_table().table_name("ripple").send()).unwrap().table.unwrap();
     let (n_items, bytes) = (described.item_count.unwrap(), described.table_size_bytes.unwrap());
     assert!(n_items > 240, "{n_items}");

@@ -27,20 +27,15 @@ use store::{
     recording::{Recording, Request},
 };
 
-use crate::at_work::{TableAtWork, Unseen};
+use crate::{
+    at_work::{TableAtWork, Unseen, deployment},
+    n, s,
+};
 
 const MANIFEST: &str = include_str!("audit.toml");
 
 /// The options at rest, with values.
 const AT_REST: AuditOptions = AuditOptions { segments: 4, read_units: None, at_rest: true, has_values: true };
-
-fn n(number: &str) -> AttributeValue {
-    AttributeValue::N(number.to_owned())
-}
-
-fn s(text: &str) -> AttributeValue {
-    AttributeValue::S(text.to_owned())
-}
 
 async fn audited<S: Store + 'static>(opened: &Deployment<S>, options: &AuditOptions) -> Audited {
     let progress: Arc<dyn Progress> = Arc::new(Unseen);
@@ -49,17 +44,7 @@ async fn audited<S: Store + 'static>(opened: &Deployment<S>, options: &AuditOpti
 
 /// The deployment on another store.
 fn on<S, T>(opened: &Deployment<S>, store: T) -> Deployment<T> {
-    Deployment {
-        schema: Arc::clone(&opened.schema),
-        catalogue: Arc::clone(&opened.catalogue),
-        store: Arc::new(store),
-        name: opened.name.clone(),
-        arn: opened.arn.clone(),
-        streams: Vec::new(),
-        n_items: 0,
-        bytes: 0,
-        is_aws: false,
-    }
+    deployment(Arc::clone(&opened.schema), Arc::clone(&opened.catalogue), Arc::new(store))
 }
 
 fn line(line: &DerivationAudit) -> String {

@@ -7,7 +7,6 @@ use console::{ConsoleWrites, Served, flow::Flow, step::StepGate};
 use derive::write::Table;
 use design::Design;
 use keys::{item::Item, key::Key};
-use operate::tables::Deployment;
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
 use store::{Store as _, memory::MemoryStore};
@@ -16,6 +15,8 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
 };
+
+use crate::at_work::deployment;
 
 /// The time in the forms of these tests.
 const NOON: &str = "2026-11-24T12:00:00.000Z";
@@ -36,17 +37,7 @@ impl Console {
         let schema = Arc::new(design.schema.clone());
         let catalogue = Arc::new(catalogue(&schema).unwrap());
         let store = Arc::new(MemoryStore::new(schema.layout.clone()));
-        let opened = Deployment {
-            schema: Arc::clone(&schema),
-            catalogue: Arc::clone(&catalogue),
-            store: Arc::clone(&store),
-            name: "table".to_owned(),
-            arn: String::new(),
-            streams: Vec::new(),
-            n_items: 0,
-            bytes: 0,
-            is_aws: false,
-        };
+        let opened = deployment(Arc::clone(&schema), Arc::clone(&catalogue), Arc::clone(&store));
         let writes = if is_writing {
             ConsoleWrites::Allowed { place: None }
         } else {

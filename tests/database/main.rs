@@ -5,14 +5,20 @@ mod audit;
 mod console_patterns;
 mod contract;
 mod cost;
-mod crowd;
-mod not_found;
 mod patterns;
-mod renamed;
-mod sweep;
 mod tables;
 mod why;
 /// The writes that the demonstration draws.
 #[path = "../../tools/cli/src/commands/demo/workload/mod.rs"]
 mod workload;
 mod writes;
+
+use serde_dynamo::AttributeValue;
+
+fn s(text: &str) -> AttributeValue {
+    AttributeValue::S(text.to_owned())
+}
+
+fn n(number: &str) -> AttributeValue {
+    AttributeValue::N(number.to_owned())
+}

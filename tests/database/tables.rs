@@ -1,6 +1,8 @@
 //! Tables of other forms: random writes, queries and scans, in several tables of the embedded DynamoDB, are what they are in
 //! the model's one table with text keys.
 
+use std::{collections::BTreeMap, sync::Arc};
+
 use aws_sdk_dynamodb::{
     Client,
     types::{
@@ -24,13 +26,14 @@ use keys::{
 };
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_dynamo::AttributeValue;
-use std::{collections::BTreeMap, sync::Arc};
 use store::{
     Outcome, Segment, Store, TransactOutcome,
     dynamo::{DynamoStore, TableNames},
     memory::MemoryStore,
 };
 use support::database::{client, embedded};
+
+use crate::s;
 
 /// Messages ordered by a number, users without a sort key, and channels with members under texts of forms.
 fn layout() -> Layout {
@@ -83,10 +86,6 @@ async fn real(endpoint: &str, number: usize) -> DynamoStore {
         create(&client, name, [&text(PK), &text(SK)], &without).await;
     }
     DynamoStore::new(client, layout, names)
-}
-
-fn s(text: &str) -> AttributeValue {
-    AttributeValue::S(text.to_owned())
 }
 
 fn n(number: i64) -> AttributeValue {

@@ -14,11 +14,11 @@ use derive::{
 use engine::ledger::LedgerKind;
 use keys::{counter::CounterKey, item::Item, key::Key};
 use operate::{
-    OperateError,
+    failure::OperateError,
     tables::{Deployment, VerifyOptions},
     verify::{
-        Finding, Progress,
-        check::{Checked, Difference, FINDING, ReadPrice, UNDECIDED, WAITING, check},
+        Finding,
+        check::{Checked, Difference, FINDING, UNDECIDED, WAITING, check},
     },
     why::{Explanation, ValueState, WhyRequest, why},
 };
@@ -26,8 +26,9 @@ use serde_dynamo::AttributeValue;
 use store::{Store as _, memory::MemoryStore};
 
 use crate::{
+    at_work::{Unseen, deployment},
     cost::Bed,
-    workload::{Application, Client},
+    workload::{Application, client::Client},
 };
 
 /// Actions of the application.
@@ -55,18 +56,7 @@ impl Written {
         bed.settle(100).await;
         let items = bed.store.view(Table::Main, Clone::clone);
         let catalogue = catalogue(&bed.schema).unwrap();
-        let opened = Deployment {
-            schema: Arc::new(bed.schema),
-            catalogue: Arc::new(catalogue),
-            store: bed.store,
-            name: "table".to_owned(),
-            arn: String::new(),
-            streams: Vec::new(),
-            n_items: 0,
-            bytes: 0,
-            is_aws: false,
-        };
-        Self { opened, items }
+        Self { opened: deployment(bed.schema, catalogue, bed.store), items }
     }
 
     async fn why(&self, key: &Key, attribute: Option<&str>) -> Result<Explanation, OperateError> {
@@ -128,21 +118,6 @@ impl Written {
         }
         derived
     }
-}
-
-/// Ignores the progress.
-struct Unseen;
-
-impl Progress for Unseen {
-    fn begins(&self, _price: ReadPrice) {}
-
-    fn read(&self, _n_items: usize) {}
-
-    fn looked(&self, _n_items: usize) {}
-
-    fn counted(&self, _n_counts: usize) {}
-
-    fn waits(&self, _until_ms: u64) {}
 }
 
 /// The states, each with its derivation.

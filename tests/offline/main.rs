@@ -2,13 +2,9 @@
 //! table.
 
 mod cases;
-mod design;
-mod events;
+mod functions;
 mod infra;
-mod keys;
-mod observe;
-mod own_table;
 mod records;
-mod sqlite;
+mod shipped;
 mod supply;
 mod tidy;

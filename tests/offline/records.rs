@@ -1,12 +1,34 @@
-//! The decoder on generated and on damaged text.
+//! Records as a function in Lambda gets them.
 //!
-//! No record causes a panic or affects its neighbours; and the two ways to read a record, the quick one and the general
-//! one, give the same.
+//! The decoder gets generated and damaged text: no record causes a panic or affects its neighbours; and the two ways to
+//! read a record, the quick one and the general one, give the same. An engine gets each captured event of `events/`, on a
+//! table with the items as the records leave them; some events contain records of other tables on purpose.
 
-use std::{cell::Cell, fmt::Debug, fs, sync::LazyLock};
+use std::{
+    cell::Cell,
+    collections::HashMap,
+    fmt::Debug,
+    fs,
+    path::Path,
+    sync::{Arc, LazyLock},
+};
 
-use derive::{change::Change, effect::Effect, family::Family, kind::Shape, plan::plan, schema::Image};
-use engine::record::{Decoded, EventError, decode, event::Event, head};
+use aws_lambda_events::event::dynamodb;
+use derive::{
+    change::{Change, Images},
+    effect::Effect,
+    family::Family,
+    kind::Shape,
+    plan::plan,
+    schema::Image,
+    write::Table,
+};
+use engine::{
+    batch::{Engine, Handled},
+    ledger::LedgerKind,
+    record::{Decoded, EventError, decode, event::Event, head},
+};
+use expect_test::{Expect, expect};
 use keys::{item::Item, key::Key, layout::Layout};
 use proptest::{
     collection::vec,
@@ -17,6 +39,8 @@ use proptest::{
 };
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, value::RawValue};
+use store::memory::MemoryStore;
+use support::clock::ManualClock;
 
 /// Records of the shipped table's stream: those of the benchmark, and the captured ones in both their own and a compact
 /// form.
@@ -325,4 +349,214 @@ fn a_value_that_a_derivation_cannot_interpret_is_absent_in_index_keys_and_in_wha
         kinds.into_iter().collect::<Vec<_>>(),
         ["copy", "count and sum", "display", "index key", "mirror", "path", "roll-up"]
     );
+}
+
+// ---- The captured events ----
+
+/// The time at which the events are handled: a while after their records were made.
+const NOW_MS: u64 = 1_705_315_300_000;
+
+/// An engine on the readable items that these records leave.
+fn engine(event: &str) -> Engine<MemoryStore> {
+    let schema = catalogue::schema();
+    let catalogue = catalogue::catalogue(&schema).unwrap();
+    let store = MemoryStore::new(schema.layout.clone());
+    let event: Value = serde_json::from_str(event).unwrap();
+    for record in event["Records"].as_array().unwrap() {
+        if let Ok(item) = serde_json::from_value::<Item>(record["dynamodb"]["NewImage"].clone()) {
+            store.put_raw(Table::Main, item).unwrap();
+        }
+    }
+    let families = vec![Family::Additive, Family::LevelTriggered];
+    let engine = Engine::new(Arc::new(schema), Arc::new(catalogue), families, store, Arc::new(ManualClock::at(NOW_MS)));
+    // Most of these events name no shard.
+    engine.with_ledger(LedgerKind::Receipts)
+}
+
+async fn handle(file: &str) -> Handled {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("events").join(file);
+    let event = fs::read_to_string(path).unwrap();
+    // A timeout that is longer than the age of the records, so that no batch counts as a second attempt.
+    engine(&event).handle(&event, NOW_MS + 900_000).await.unwrap()
+}
+
+/// The account, the writes to the main table, and the parked changes.
+fn text(handled: &Handled) -> String {
+    let account = &handled.account;
+    let mut lines = vec![
+        format!("{} records", account.n_records),
+        format!("{} changes, {} echoes, {} ignored", account.n_changes, account.n_echoes, account.n_ignored),
+    ];
+    let (main, ledger): (Vec<_>, Vec<_>) = account.commits.iter().partition(|commit| commit.table == Table::Main);
+    lines.push(format!("{} writes on the ledger", ledger.len()));
+    let mut writes: Vec<String> =
+        main.iter().map(|commit| format!("{} for {}", commit.key, commit.derivations.join(", "))).collect();
+    writes.sort();
+    lines.extend(writes);
+    lines.extend(account.parked.iter().map(|parked| format!("parked {}: {}", parked.id, parked.cause)));
+    lines.extend(handled.failed_from.iter().map(|number| format!("failed from {number}")));
+    lines.join("\n") + "\n"
+}
+
+/// What the engine makes of each captured event.
+static CAPTURED: [(&str, Expect); 9] = [
+    // Inserts count and are mirrored.
+    (
+        "insert.json",
+        expect![[r#"
+            3 records
+            3 changes, 0 echoes, 0 ignored
+            3 writes on the ledger
+            POST#p-1842 / METADATA#COUNT#comment-count#00 for comment-count
+            POST#p-1842 / METADATA#COUNT#like-count#00 for like-count
+            USER#ada / FOLLOWER#grace for follower-mirror
+            USER#ada / PROFILE#COUNT#follower-count#00 for follower-count
+            USER#grace / PROFILE#COUNT#following-count#00 for following-count
+        "#]],
+    ),
+    // A rename and a publication are changes.
+    (
+        "modify.json",
+        expect![[r#"
+            2 records
+            2 changes, 0 echoes, 0 ignored
+            2 writes on the ledger
+            POST#p-1842 / METADATA for post-detail, post-author
+            USER#ada / PROFILE#COUNT#post-count#00 for post-count
+        "#]],
+    ),
+    // A removed follow is taken off both counts.
+    (
+        "remove.json",
+        expect![[r#"
+            1 records
+            1 changes, 0 echoes, 0 ignored
+            1 writes on the ledger
+            USER#ada / PROFILE#COUNT#follower-count#00 for follower-count
+            USER#grace / PROFILE#COUNT#following-count#00 for following-count
+        "#]],
+    ),
+    // A view that the platform removes lowers nothing.
+    (
+        "ttl-removal.json",
+        expect![[r#"
+            1 records
+            1 changes, 0 echoes, 0 ignored
+            0 writes on the ledger
+        "#]],
+    ),
+    // A user with every type of attribute is read.
+    (
+        "binary-and-sets.json",
+        expect![[r#"
+            1 records
+            1 changes, 0 echoes, 0 ignored
+            1 writes on the ledger
+        "#]],
+    ),
+    // Records without keys or images are parked, and the good one is applied.
+    (
+        "null-items.json",
+        expect![[r#"
+            3 records
+            1 changes, 0 echoes, 0 ignored
+            7 writes on the ledger
+            USER#ada / PROFILE#COUNT#following-count#00 for following-count
+            USER#grace / FOLLOWER#ada for follower-mirror
+            USER#grace / PROFILE#COUNT#follower-count#00 for follower-count
+            parked 3dd31b2dc2c53903b3fcda80fd2a2257: the record has no keys
+            parked d86018def7709ae9596eec6f7358d884: the record is an INSERT without a new image
+            parked 3dd31b2dc2c53903b3fcda80fd2a2257: the record has no keys
+            parked d86018def7709ae9596eec6f7358d884: the record is an INSERT without a new image
+        "#]],
+    ),
+    // A record that does not decode is parked, and its neighbours are applied.
+    (
+        "undecodable.json",
+        expect![[r#"
+            3 records
+            2 changes, 0 echoes, 0 ignored
+            5 writes on the ledger
+            POST#p-7 / METADATA#COUNT#like-count#00 for like-count
+            parked d2c530e61cf1e9fd7ce7725806121264: the record does not decode: a value is missing or not of the form of a stream record, at column 15
+            parked d2c530e61cf1e9fd7ce7725806121264: the record does not decode: a value is missing or not of the form of a stream record, at column 15
+        "#]],
+    ),
+    // Items of no known type are ignored.
+    (
+        "unknown-entities.json",
+        expect![[r#"
+            4 records
+            2 changes, 0 echoes, 2 ignored
+            2 writes on the ledger
+            USER#ada / FOLLOWER#grace for follower-mirror
+            USER#ada / FOLLOWER#linus for follower-mirror
+            USER#ada / PROFILE#COUNT#follower-count#00 for follower-count
+            USER#grace / PROFILE#COUNT#following-count#00 for following-count
+            USER#linus / PROFILE#COUNT#following-count#00 for following-count
+        "#]],
+    ),
+    // A window's event is a batch like any other.
+    (
+        "tumbling-window.json",
+        expect![[r#"
+            2 records
+            2 changes, 0 echoes, 0 ignored
+            2 writes on the ledger
+            USER#ada / FOLLOWER#grace for follower-mirror
+            USER#ada / FOLLOWER#linus for follower-mirror
+            USER#ada / PROFILE#COUNT#follower-count#00 for follower-count
+            USER#grace / PROFILE#COUNT#following-count#00 for following-count
+            USER#linus / PROFILE#COUNT#following-count#00 for following-count
+        "#]],
+    ),
+];
+
+#[test]
+fn every_captured_event_is_handled() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    for (file, wanted) in &CAPTURED {
+        wanted.assert_eq(&text(&runtime.block_on(handle(file))));
+    }
+    let is_handled = |name: &String| CAPTURED.iter().any(|(file, _)| file == name);
+    for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("events")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(name == "README.md" || is_handled(&name), "no test handles {name}");
+    }
+}
+
+/// The types of `aws_lambda_events` and the engine read the same, as far as both read an event.
+#[test]
+fn the_typed_events_of_lambda_and_the_raw_reading_agree() {
+    let layout = catalogue::schema().layout.clone();
+    for file in ["insert.json", "modify.json", "remove.json", "tumbling-window.json", "ttl-removal.json"] {
+        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("events").join(file)).unwrap();
+        let typed: dynamodb::Event = serde_json::from_str(&text).unwrap();
+        let decoded = engine::record::event::Event::parse(&text).unwrap().decoded(&layout);
+        assert_eq!(typed.records.len(), decoded.len(), "{file}");
+        for (record, decoded) in typed.records.into_iter().zip(decoded) {
+            let change = decoded.change.unwrap();
+            assert_eq!((record.event_id, record.change.sequence_number), (change.id, Some(change.sequence_number)));
+            let created_ms = record.change.approximate_creation_date_time.timestamp_millis();
+            assert_eq!(Some(u64::try_from(created_ms).unwrap()), change.created_ms, "{file}");
+            let [old, new] = [record.change.old_image, record.change.new_image].map(|image| {
+                let attributes: HashMap<String, AttributeValue> = image.into();
+                (!attributes.is_empty()).then(|| attributes.into_iter().collect::<Item>())
+            });
+            let images = match (record.event_name.as_str(), old, new) {
+                ("INSERT", None, Some(new)) => Images::Inserted(new),
+                ("MODIFY", Some(old), Some(new)) => Images::Modified { old, new },
+                // Of these events, only those of the time to live name who made the change.
+                ("REMOVE", Some(old), None) if record.user_identity.is_some() => Images::Expired(old),
+                ("REMOVE", Some(old), None) => Images::Removed(old),
+                other => panic!("{file}: {other:?}"),
+            };
+            assert_eq!(images, change.images, "{file}");
+        }
+    }
+    let text = include_str!("../events/tumbling-window.json");
+    let window: dynamodb::TimeWindowEvent = serde_json::from_str(text).unwrap();
+    let event = engine::record::event::Event::parse(text).unwrap();
+    assert_eq!(window.time_window_properties.shard_id, event.lane.shard);
+    assert_eq!(window.time_window_properties.event_source_arn, event.lane.stream_arn);
 }

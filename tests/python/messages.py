@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs" / "messages.md"
 # What checks a message: with another manifest, and with a command.
 MANIFEST = r"(?:refused\w*|misled|check)"
-COMMAND = r"(?:refuses|fails_saying|fails|at)"
+COMMAND = r"(?:refuses|fails_saying|fails|misused|at)"
 # A message about a manifest: behind its place, or with the key that it is about.
 SAID = r"(?:(?:[\w.]+:)?\d+:\d+: |(?=(?:table|tables|index|entity|derivation)[.:]))(.*)$"
 TEXT = r'r#"(?P<raw>.*?)"#|"(?P<text>(?:[^"\\]|\\.)*)"'

@@ -4,7 +4,6 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, reason = "a test fails by a panic")]
 
-mod at_once;
 mod lambda;
 
 use std::{
@@ -17,11 +16,8 @@ use aws_sdk_dynamodb::{
     operation::create_table::builders::CreateTableFluentBuilder,
     types::{AttributeValue, StreamViewType},
 };
-use expect_test::{Expect, expect};
-use support::{
-    database::{client, embedded},
-    tables::{indexed, make, make_simple, streamed},
-};
+use expect_test::expect;
+use support::database::{client, embedded, indexed, make, make_simple, streamed};
 
 /// The variables of a function, besides those of the SDK.
 type Variables<'a> = BTreeMap<&'a str, &'a str>;
@@ -62,14 +58,19 @@ impl Database {
 
     /// Starts the function with the two tables and these variables, and waits until it ends.
     fn starts(&self, variables: &[(&str, &str)]) -> Ended {
-        let names = [("TABLE_NAME", "ripple"), ("LEDGER_TABLE_NAME", "ripple-ledger")];
-        started(&names.into_iter().chain(variables.iter().copied()).collect(), &self.endpoint)
+        started(&named(variables), &self.endpoint)
     }
 
     /// Checks exit code 1 and this one line.
-    fn refuses(&self, variables: &[(&str, &str)], line: &Expect) {
-        line.assert_eq(&self.starts(variables).refusal());
+    fn refuses(&self, variables: &[(&str, &str)], line: &str) {
+        assert_eq!(self.starts(variables).refusal(), format!("aggregate does not start: {line}"));
     }
+}
+
+/// The names of the two tables, and these variables.
+fn named<'a>(more: &[(&'a str, &'a str)]) -> Variables<'a> {
+    let names = [("TABLE_NAME", "ripple"), ("LEDGER_TABLE_NAME", "ripple-ledger")];
+    names.into_iter().chain(more.iter().copied()).collect()
 }
 
 /// A command of the function, without the variables of this process that it would read.
@@ -122,20 +123,14 @@ fn a_missing_variable_is_named_with_what_it_is_for() {
 #[test]
 fn a_value_that_means_nothing_is_named_with_what_it_may_be() {
     let database = Database::new();
-    database.refuses(
-        &[("MODE", "dry-run")],
-        &expect![[
-            r#"aggregate does not start: the environment variable MODE is "dry-run": set it to apply or observe"#
-        ]],
-    );
+    database
+        .refuses(&[("MODE", "dry-run")], "the environment variable MODE is \"dry-run\": set it to apply or observe");
     database.refuses(
         &[("LEDGER", "offsets")],
-        &expect![[r#"aggregate does not start: the environment variable LEDGER is "offsets": set it to receipts or watermarks"#]],
+        "the environment variable LEDGER is \"offsets\": set it to receipts or watermarks",
     );
-    database.refuses(
-        &[("CONFIG", "no/ripple.toml")],
-        &expect!["aggregate does not start: cannot read no/ripple.toml: No such file or directory (os error 2)"],
-    );
+    database
+        .refuses(&[("CONFIG", "no/ripple.toml")], "cannot read no/ripple.toml: No such file or directory (os error 2)");
     let line = database.starts(&[("DISABLED", "user-cascades")]).refusal();
     assert!(
         line.starts_with("aggregate does not start: there is no derivation user-cascades to switch off: did you mean"),
@@ -146,14 +141,11 @@ fn a_value_that_means_nothing_is_named_with_what_it_may_be() {
 #[test]
 fn a_table_that_is_not_there_is_named_with_its_variable() {
     let database = Database::new();
-    database.refuses(
-        &[],
-        &expect!["aggregate does not start: there is no table ripple in us-east-1: set TABLE_NAME to another, or create it first"],
-    );
+    database.refuses(&[], "there is no table ripple in us-east-1: set TABLE_NAME to another, or create it first");
     let database = Database::with_tables();
     database.refuses(
         &[("LEDGER_TABLE_NAME", "ledger")],
-        &expect!["aggregate does not start: there is no table ledger in us-east-1: set LEDGER_TABLE_NAME to another, or create it first"],
+        "there is no table ledger in us-east-1: set LEDGER_TABLE_NAME to another, or create it first",
     );
 }
 
@@ -161,14 +153,8 @@ fn a_table_that_is_not_there_is_named_with_its_variable() {
 fn a_table_with_another_key_is_refused() {
     let database = Database::with_tables();
     database.make("other", ["Id", "SK"], |call| call);
-    database.refuses(
-        &[("TABLE_NAME", "other")],
-        &expect!["aggregate does not start: the table other has the key Id (S) and SK (S), and PK (S) and SK (S) is declared: name another table with TABLE_NAME, or declare this one's key with CONFIG"],
-    );
-    database.refuses(
-        &[("LEDGER_TABLE_NAME", "other")],
-        &expect!["aggregate does not start: the table other has the key Id (S) and SK (S), and PK (S) and SK (S) is declared: name another table with LEDGER_TABLE_NAME, or declare this one's key with CONFIG"],
-    );
+    database.refuses(&[("TABLE_NAME", "other")], "the table other has the key Id (S) and SK (S), and PK (S) and SK (S) is declared: name another table with TABLE_NAME, or declare this one's key with CONFIG");
+    database.refuses(&[("LEDGER_TABLE_NAME", "other")], "the table other has the key Id (S) and SK (S), and PK (S) and SK (S) is declared: name another table with LEDGER_TABLE_NAME, or declare this one's key with CONFIG");
 }
 
 #[test]
@@ -196,15 +182,11 @@ fn a_table_whose_stream_lacks_an_image_is_refused() {
     database.make("new", ["PK", "SK"], |call| streamed(indexed(call, "GSI1SK", true), StreamViewType::NewImage));
     database.refuses(
         &[("TABLE_NAME", "quiet")],
-        &expect![
-            "aggregate does not start: the table quiet has no stream: enable one with the view type NEW_AND_OLD_IMAGES"
-        ],
+        "the table quiet has no stream: enable one with the view type NEW_AND_OLD_IMAGES",
     );
     database.refuses(
         &[("TABLE_NAME", "new")],
-        &expect![
-            "aggregate does not start: the stream of new has the view type NEW_IMAGE: it must be NEW_AND_OLD_IMAGES"
-        ],
+        "the stream of new has the view type NEW_IMAGE: it must be NEW_AND_OLD_IMAGES",
     );
 }
 
@@ -228,24 +210,17 @@ fn several_tables_are_each_held_to_their_own_key_and_stream() {
     database.make("ripple", ["RipplePK", "RippleSK"], both);
     database.make("ripple-ledger", ["RipplePK", "RippleSK"], |call| call);
     database.make("Like", ["postId", "userId"], both);
-    database.refuses(
-        &[config],
-        &expect![
-            "aggregate does not start: there is no table User in us-east-1: set TABLES to another, or create it first"
-        ],
-    );
+    database.refuses(&[config], "there is no table User in us-east-1: set TABLES to another, or create it first");
     let create = make_simple(&database.client, "prod-users", "id");
     database.runtime.block_on(create);
     let called = ("TABLES", "User=prod-users");
     assert_eq!(database.starts(&[config, called]).refusal(), FITS);
-    database.refuses(&[config, ("TABLES", "User=Like")], &expect!["aggregate does not start: the table Like has the key postId (S) and userId (S), and id (S) is declared: name another table with TABLES, or declare this one's key with CONFIG"]);
-    database.refuses(&[config, ("TABLES", "Usr=prod-users")], &expect![[r#"aggregate does not start: "Usr=prod-users" does not say what a table of the manifest is called: write NAME=TABLE: did you mean "User"?"#]]);
+    database.refuses(&[config, ("TABLES", "User=Like")], "the table Like has the key postId (S) and userId (S), and id (S) is declared: name another table with TABLES, or declare this one's key with CONFIG");
+    database.refuses(&[config, ("TABLES", "Usr=prod-users")], "\"Usr=prod-users\" does not say what a table of the manifest is called: write NAME=TABLE: did you mean \"User\"?");
     database.make("quiet", ["postId", "userId"], |call| call);
     database.refuses(
         &[config, ("TABLES", "User=prod-users,Like=quiet")],
-        &expect![
-            "aggregate does not start: the table quiet has no stream: enable one with the view type NEW_AND_OLD_IMAGES"
-        ],
+        "the table quiet has no stream: enable one with the view type NEW_AND_OLD_IMAGES",
     );
 }
 
@@ -253,10 +228,7 @@ fn several_tables_are_each_held_to_their_own_key_and_stream() {
 fn a_ledger_of_another_kind_is_refused() {
     let database = Database::with_tables();
     assert_eq!(database.starts(&[]).refusal(), FITS);
-    database.refuses(
-        &[("LEDGER", "receipts")],
-        &expect!["aggregate does not start: the ledger table was created for watermarks, and receipts is configured: changes already counted would count again; configure watermarks, or see docs/ledgers.md for the way to switch"],
-    );
+    database.refuses(&[("LEDGER", "receipts")], "the ledger table was created for watermarks, and receipts is configured: changes already counted would count again; configure watermarks, or see docs/ledgers.md for the way to switch");
 }
 
 #[test]
@@ -276,15 +248,15 @@ fn a_ledger_with_a_stream_is_accepted_with_one_warning() {
 fn a_function_that_may_not_describe_a_table_says_so_once_for_each_and_starts() {
     let refused = r#"{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"not authorized to perform: dynamodb:DescribeTable"}"#;
     // It may read the empty ledger, and write to it.
-    let said = lambda::Server::start(move |request| {
-        if request.head.contains("DynamoDB_20120810.DescribeTable") {
+    let address = lambda::answering(move |head, _| {
+        if head.contains("DynamoDB_20120810.DescribeTable") {
             (400, refused.to_owned())
         } else {
             (200, "{}".to_owned())
         }
     });
-    let names = Variables::from([("TABLE_NAME", "ripple"), ("LEDGER_TABLE_NAME", "ripple-ledger")]);
-    let ended = started(&names, &said.url);
+    let names = named(&[]);
+    let ended = started(&names, &format!("http://{address}"));
     let [main, ledger, refusal] = ended.lines.as_slice() else { panic!("{ended:?}") };
     for (line, table) in [(main, "ripple"), (ledger, "ripple-ledger")] {
         let warning = format!(
@@ -299,12 +271,7 @@ fn a_function_that_may_not_describe_a_table_says_so_once_for_each_and_starts() {
 fn a_function_that_observes_answers_as_one_that_writes_and_writes_nothing() {
     let database = Database::with_tables();
     let event = include_str!("../events/insert.json").to_owned();
-    let names = Variables::from([
-        ("TABLE_NAME", "ripple"),
-        ("LEDGER_TABLE_NAME", "ripple-ledger"),
-        ("MODE", "observe"),
-        ("LEDGER", "receipts"),
-    ]);
+    let names = named(&[("MODE", "observe"), ("LEDGER", "receipts")]);
     let (answer, log) = lambda::invoked(function(&names, &database.endpoint), event);
     assert_eq!(answer, r#"{"batchItemFailures":[]}"#);
     for table in ["ripple", "ripple-ledger"] {
@@ -322,8 +289,7 @@ fn a_function_that_observes_answers_as_one_that_writes_and_writes_nothing() {
 #[test]
 fn a_failed_invocation_logs_why_with_its_id() {
     let database = Database::with_tables();
-    let names =
-        Variables::from([("TABLE_NAME", "ripple"), ("LEDGER_TABLE_NAME", "ripple-ledger"), ("LEDGER", "watermarks")]);
+    let names = named(&[("LEDGER", "watermarks")]);
     let mut function = function(&names, &database.endpoint);
     function.env("AWS_EXECUTION_ENV", "AWS_Lambda_rust");
     let (answer, log) = lambda::invoked(function, include_str!("../events/insert.json").to_owned());
@@ -345,11 +311,10 @@ fn a_parked_change_logs_the_key_of_its_item() {
         let put = put.item("EntityType", text("Counter")).item("Value", text("many"));
         database.runtime.block_on(put.send()).unwrap();
     }
-    let names =
-        Variables::from([("TABLE_NAME", "ripple"), ("LEDGER_TABLE_NAME", "ripple-ledger"), ("LEDGER", "watermarks")]);
+    let names = named(&[("LEDGER", "watermarks")]);
     let mut function = function(&names, &database.endpoint);
     function.env("AWS_EXECUTION_ENV", "AWS_Lambda_rust");
-    let (answer, log) = lambda::invoked(function, at_once::follows().remove(0));
+    let (answer, log) = lambda::invoked(function, lambda::follows().remove(0));
     assert!(answer.contains("\"batchItemFailures\":[]"), "{answer}");
     let lines = log.iter().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let parked = lines.filter(|line| line["message"] == "parked a change that cannot be applied");
@@ -364,11 +329,7 @@ fn a_sweep_tells_a_stream_that_is_another_than_the_deployed_one() {
     let described = database.client.describe_table().table_name("ripple").send();
     let arn = database.runtime.block_on(described).unwrap().table.unwrap().latest_stream_arn.unwrap();
     let swept = |deployed: &str| {
-        let variables = Variables::from([
-            ("TABLE_NAME", "ripple"),
-            ("LEDGER_TABLE_NAME", "ripple-ledger"),
-            ("STREAM_ARN", deployed),
-        ]);
+        let variables = named(&[("STREAM_ARN", deployed)]);
         let sweep = binary(env!("CARGO_BIN_EXE_sweep"), &variables, &database.endpoint);
         let (_, log) = lambda::invoked(sweep, "{}".to_owned());
         let says = "the table's stream is not the one that the functions read";

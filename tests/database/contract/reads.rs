@@ -7,9 +7,9 @@ use derive::{
 use keys::{item::Item, key::Key};
 use store::{Segment, Store};
 
-use crate::contract::{
-    bed::Bed,
-    items::{in_ledger, item, item_of_bytes, key, n, put, s, set, update},
+use crate::{
+    contract::{Bed, in_ledger, item, item_of_bytes, key, put, set, update},
+    n, s,
 };
 
 fn query(pk: &str, prefix: &str) -> Query {

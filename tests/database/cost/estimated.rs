@@ -19,12 +19,15 @@ use derive::{
     query::{Consistency, Query},
     write::{Table, Transaction, Write},
 };
-use design::Design;
-use design::cost::{
-    FanOutRate, Load, LoadError, Paid, Prices,
-    bed::read_units,
-    estimate::{estimate, receipt_bytes},
-    usage::{LoadUsage, usage},
+use design::{
+    Design,
+    cost::{
+        Paid, Prices,
+        bed::read_units,
+        estimate::{MONTH_SECONDS, estimate, receipt_bytes},
+        load::{FanOutRate, Load, LoadError},
+        usage::{LoadUsage, usage},
+    },
 };
 use engine::{
     batch::Engine,
@@ -42,11 +45,11 @@ use store::{
 };
 use support::{
     database::{client, create_table, embedded_endpoint, unique_names},
-    record::{Record, Window, event},
+    record::{Window, event, numbered},
 };
 use tokio::runtime::Builder;
 
-use super::counted::{PacedRun, Step, paced};
+use crate::cost::paced::{PacedRun, Step, paced};
 
 const LEDGERS: [LedgerKind; 2] = [LedgerKind::Receipts, LedgerKind::Watermarks];
 
@@ -211,12 +214,8 @@ impl Measured {
         let mut records = Vec::new();
         for (key, old, new) in &changes {
             self.n_records += 1;
-            let (id, sequence_number) = (format!("{:032x}", self.n_records), format!("{:021}", self.n_records));
             let (keys, at_ms) = (layout.key_item(key), self.now_ms.load(Ordering::Relaxed));
-            let (old, new) = (old.as_ref(), new.as_ref());
-            let record =
-                Record { id: &id, sequence_number: &sequence_number, keys: &keys, old, new, at_ms, is_expiry: false };
-            records.push(record.json());
+            records.push(numbered(self.n_records, &keys, [old.as_ref(), new.as_ref()], at_ms));
         }
         if records.is_empty() {
             return false;
@@ -243,7 +242,6 @@ fn item(pk: &str, sk: &str, entity: &str, attributes: &[(&str, &str)]) -> Item {
     pairs.map(|(name, value)| (name.to_owned(), AttributeValue::S(value.to_owned()))).collect()
 }
 
-/// Number of posts.
 const POSTS: usize = 20;
 
 /// The users and posts, which are put first; and the items that name them: 10 of 15 are likes, 3 are comments, 2 are follows.
@@ -349,7 +347,7 @@ async fn a_fan_out_is_close_to_what_the_embedded_database_reports() {
     let fan_outs = [("comment-author".to_owned(), FanOutRate { rate: 1.0, n_items: N_COMMENTS })];
     let load = Load { rates: [].into(), fan_outs: fan_outs.into(), ..load(LedgerKind::Watermarks, 1.0) };
     let estimated = estimate(&design, &load, &Prices::default(), &|_, _, _, _| 0).await.unwrap();
-    close("fan-out, write units", estimated.amount("write units") / design::cost::estimate::MONTH_SECONDS, writes);
+    close("fan-out, write units", estimated.amount("write units") / MONTH_SECONDS, writes);
 }
 
 #[tokio::test]
@@ -395,7 +393,7 @@ async fn each_entity_of_the_shipped_table_can_be_estimated() {
         let load = Load { rates: [(entity.name.clone(), 0.01)].into(), targets: [].into(), ..base.clone() };
         let used = usage(&design, &load, &|_, _, _, _| 0).await.unwrap();
         println!("{}: {:?} {}", entity.name, used.write_units, used.read_units);
-        let followed = design::price::followed(&design, entity).map(|it| it.price.table + it.price.indexes);
+        let followed = design::followed::followed(&design, entity).map(|it| it.price.table + it.price.indexes);
         // Others may write into the ledger alone.
         assert!(write_units(&used) > 0.0 || followed.is_none(), "{}: {followed:?}", entity.name);
         let is_tree = ["Folder", "Employee"].contains(&entity.name.as_str());

@@ -7,6 +7,7 @@ use std::{
 };
 
 use derive::{
+    family::Family,
     position::RecordAt,
     write::{Action, Table, Write},
 };
@@ -31,13 +32,18 @@ use keys::key::Key;
 use serde_json::{Value, json};
 use store::{Store as _, memory::MemoryStore};
 
-use crate::infra::template::{BOTH, READERS, at, read, resources};
+use crate::infra::{BOTH, READERS, at, both, read, resources};
+
+/// An engine on an empty table.
+fn engine(families: Vec<Family>) -> Engine<Arc<MemoryStore>> {
+    let (schema, catalogue) = declared(Choice::default()).unwrap();
+    let store = Arc::new(MemoryStore::new(schema.layout.clone()));
+    Engine::new(schema, catalogue, families, store, Arc::new(SystemClock))
+}
 
 /// Metrics of the functions that read the stream, by table and function.
 static OF_READERS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
-    let (schema, catalogue) = declared(Choice::default()).unwrap();
-    let (store, clock) = (Arc::new(MemoryStore::new(schema.layout.clone())), Arc::new(SystemClock));
-    let engine = Engine::new(schema, catalogue, Function::Combined.families(), store, clock);
+    let engine = engine(Function::Combined.families());
     let metrics = metrics::BatchMetrics::of(&engine, &Account::default());
     let mut names = names(&metrics.line("table", Function::Combined, Mode::Apply, 0, Zeros::Shown));
     // A batch that commits nothing has no `Lag`.
@@ -97,7 +103,7 @@ fn there_is(namespace: &str, metric: &str, dimensions: &[&str]) -> bool {
 }
 
 /// A metric that an alarm is on: its namespace, its name, and its dimensions with their values.
-pub(crate) type AlarmMetric = (String, String, BTreeMap<String, Value>);
+type AlarmMetric = (String, String, BTreeMap<String, Value>);
 
 /// The metrics of an alarm: one, or those of its expression.
 pub(crate) fn metrics_of(alarm: &Value) -> Vec<AlarmMetric> {
@@ -122,8 +128,7 @@ fn section(alarm: &Value) -> &str {
 
 #[test]
 fn every_alarm_is_on_a_metric_that_there_is() {
-    for name in BOTH {
-        let template = read(name);
+    for (_, template) in both() {
         for (id, alarm) in resources(&template, "AWS::CloudWatch::Alarm") {
             for (namespace, metric, dimensions) in metrics_of(alarm) {
                 let dimensions: Vec<&str> = dimensions.keys().map(String::as_str).collect();
@@ -156,8 +161,7 @@ fn every_function_has_its_alarms() {
         "DestinationDeliveryFailures",
         "Undone",
     ];
-    for name in BOTH {
-        let template = read(name);
+    for (name, template) in both() {
         let on = |function: &str, metric: &str| {
             resources(&template, "AWS::CloudWatch::Alarm").any(|(id, alarm)| {
                 let condition = &template["Resources"][id]["Condition"];
@@ -210,10 +214,8 @@ fn after_period(alarm: &Value, is_ringing: bool, line: Option<&Value>) -> bool {
 
 #[tokio::test]
 async fn a_parked_change_of_several_parts_is_one_and_no_number_is_above_a_thousand() {
-    let (schema, catalogue) = declared(Choice::default()).unwrap();
-    let (store, clock) = (Arc::new(MemoryStore::new(schema.layout.clone())), Arc::new(SystemClock));
-    let layout = schema.layout.clone();
-    let engine = Engine::new(schema, catalogue, Vec::new(), Arc::clone(&store), clock);
+    let engine = engine(Vec::new());
+    let (store, layout) = (engine.store(), &engine.schema().layout);
     let parts = ["1#00", "1#01", "2#00"].map(|part| Key::new("PARKED#additive", part));
     for key in parts.into_iter().chain((0..=COUNTED_MAX).map(|at| Key::new("RECOUNT", format!("{at:04}")))) {
         let action = Action::Put(layout.key_item(&key));
@@ -226,10 +228,8 @@ async fn a_parked_change_of_several_parts_is_one_and_no_number_is_above_a_thousa
 /// Puts one thing of each kind into the ledger, and removes it again: what a sweep then reports decides each alarm.
 #[tokio::test]
 async fn the_alarm_on_a_gauge_begins_with_the_damage_and_ends_when_it_is_gone_and_not_before() {
-    let (schema, catalogue) = declared(Choice::default()).unwrap();
-    let (store, clock) = (Arc::new(MemoryStore::new(schema.layout.clone())), Arc::new(SystemClock));
-    let layout = schema.layout.clone();
-    let engine = Engine::new(schema, catalogue, Vec::new(), Arc::clone(&store), clock);
+    let engine = engine(Vec::new());
+    let (store, layout) = (engine.store(), &engine.schema().layout);
     let keys = [
         ("ParkedChanges", Key::new("PARKED#additive", "1#00")),
         ("ParkedChanges", Key::new("PARKED#level-triggered", "2@0badcafe#00")),
@@ -254,8 +254,7 @@ async fn the_alarm_on_a_gauge_begins_with_the_damage_and_ends_when_it_is_gone_an
         store.write(&write(key, Action::Delete)).await.unwrap();
     }
     let failed = SweepMetrics::default().line("table", Mode::Apply, 0);
-    for name in BOTH {
-        let template = read(name);
+    for (_, template) in both() {
         for (metric, damaged) in &damaged {
             let all =
                 || resources(&template, "AWS::CloudWatch::Alarm").filter(|(_, it)| it.get("MetricName").is_some());
@@ -308,8 +307,7 @@ const OF_LOST_RECORDS: [&str; 2] = ["OnFailureDestinationDeliveredEventCount", "
 
 #[test]
 fn the_first_backlog_of_a_function_that_observes_rings_nothing() {
-    for name in BOTH {
-        let template = read(name);
+    for (name, template) in both() {
         let applying = json!({ "Fn::Equals": [{ "Ref": "Mode" }, "apply"] });
         assert_eq!(at(&template, &["Conditions", "Applying"]), &applying);
         for (id, alarm) in resources(&template, "AWS::CloudWatch::Alarm") {
@@ -323,8 +321,7 @@ fn the_first_backlog_of_a_function_that_observes_rings_nothing() {
 
 #[test]
 fn one_failed_invocation_rings_nothing() {
-    for name in BOTH {
-        let template = read(name);
+    for (name, template) in both() {
         for (id, alarm) in resources(&template, "AWS::CloudWatch::Alarm").filter(|(_, it)| it["MetricName"] == "Errors")
         {
             let n_periods = alarm["DatapointsToAlarm"].as_u64().unwrap_or(1);
@@ -338,8 +335,7 @@ fn one_failed_invocation_rings_nothing() {
 fn the_estimate_of_costs_counts_the_metrics_and_the_alarms_of_a_stack_with_two_readers() {
     let n_metrics = 2 * OF_READERS.len() + OF_SWEEP.len();
     assert_eq!(n_metrics, usize::try_from(design::cost::estimate::METRICS).unwrap());
-    for name in BOTH {
-        let template = read(name);
+    for (name, template) in both() {
         let of_two = |id: &str| template["Resources"][id]["Condition"] != "OneReader";
         let alarms = resources(&template, "AWS::CloudWatch::Alarm").filter(|(id, _)| of_two(id));
         let n_alarm_metrics: usize = alarms.map(|(_, alarm)| metrics_of(alarm).len()).sum();
@@ -351,9 +347,7 @@ fn the_estimate_of_costs_counts_the_metrics_and_the_alarms_of_a_stack_with_two_r
 
 #[test]
 fn a_batch_says_in_its_metrics_what_the_alarms_are_about() {
-    let (schema, catalogue) = declared(Choice::default()).unwrap();
-    let (store, clock) = (Arc::new(MemoryStore::new(schema.layout.clone())), Arc::new(SystemClock));
-    let engine = Engine::new(schema, catalogue, Function::Combined.families(), store, clock);
+    let engine = engine(Function::Combined.families());
     let mut account = Account::default();
     let said = |account: &Account, metric: &str| {
         metrics::BatchMetrics::of(&engine, account).line("table", Function::Combined, Mode::Apply, 0, Zeros::Shown)
@@ -388,8 +382,7 @@ fn documented() -> (Vec<Vec<String>>, String) {
 fn the_table_of_alarms_says_of_each_what_it_means_what_a_user_sees_and_what_to_do() {
     let (rows, page) = documented();
     let mut listed = BTreeSet::new();
-    for name in BOTH {
-        let template = read(name);
+    for (_, template) in both() {
         for (id, alarm) in resources(&template, "AWS::CloudWatch::Alarm") {
             let of_a_reader = READERS.iter().find_map(|(reader, _)| id.strip_prefix(reader));
             let shown = of_a_reader.map_or(format!("`{id}`"), |rest| format!("`…{rest}`"));
@@ -425,8 +418,7 @@ fn searches(dashboard: &Value) -> Vec<(String, Vec<String>, Vec<String>)> {
 
 #[test]
 fn the_dashboard_shows_every_metric_that_there_is_and_no_other() {
-    for name in BOTH {
-        let template = read(name);
+    for (name, template) in both() {
         let body = at(&template, &["Resources", "Dashboard", "Properties", "DashboardBody", "Fn::Sub"]);
         let searches = searches(&serde_json::from_str(body.as_str().unwrap()).unwrap());
         let mut shown = BTreeSet::new();

@@ -32,9 +32,9 @@ use keys::{
 };
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
-use support::matching::{passes, read};
+use support::record::{passes, read};
 
-use crate::infra::{shared::shipped, template::READERS};
+use crate::infra::{READERS, shipped};
 
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/own-table/ripple.toml");
 
@@ -57,14 +57,8 @@ impl World {
         Self::of(schema, catalogue, &samples)
     }
 
-    fn own() -> Self {
-        let (schema, catalogue) = manifest::read(Path::new(EXAMPLE)).unwrap();
-        let samples = Samples::made_up(&schema);
-        Self::of(schema, catalogue, &samples)
-    }
-
-    fn several() -> Self {
-        let (schema, catalogue) = manifest::read(Path::new(SEVERAL)).unwrap();
+    fn declared(manifest: &str) -> Self {
+        let (schema, catalogue) = manifest::read(Path::new(manifest)).unwrap();
         let samples = Samples::made_up(&schema);
         Self::of(schema, catalogue, &samples)
     }
@@ -267,7 +261,7 @@ fn record(layout: &Layout, change: &Change) -> Value {
 
 #[test]
 fn every_record_of_which_planning_asks_something_passes() {
-    for world in [World::shipped(), World::own(), World::several()] {
+    for world in [World::shipped(), World::declared(EXAMPLE), World::declared(SEVERAL)] {
         let changes = world.changes();
         for (_, function) in READERS {
             let asked = world.check(function, &changes);
@@ -282,7 +276,7 @@ fn every_record_of_which_planning_asks_something_passes() {
 proptest::proptest! {
     #[test]
     fn a_record_passes_whatever_the_fields_of_its_key_hold(texts in proptest::collection::vec("[A-Za-z0-9#%/ ]{1,12}", 6)) {
-        for world in [World::shipped(), World::own()] {
+        for world in [World::shipped(), World::declared(EXAMPLE)] {
             let mut changes = Vec::new();
             for (_, item) in &world.samples {
                 let Some(name) = world.schema.layout.entity_type.as_ref().and_then(|it| text(item, it)) else { continue };
@@ -358,7 +352,7 @@ fn items_of_nobodys_are_kept_out() {
 
 #[test]
 fn a_ledger_in_the_same_table_is_kept_out() {
-    for world in [World::shipped(), World::own()] {
+    for world in [World::shipped(), World::declared(EXAMPLE)] {
         let layout = &world.schema.layout;
         let ours: Vec<_> = kept(layout).into_iter().filter(|kept| kept.table == Table::Ledger).collect();
         assert!(ours.len() > 10);

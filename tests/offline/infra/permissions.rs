@@ -34,10 +34,7 @@ use store::{
 };
 use support::record::{Record, Window, event};
 
-use crate::infra::{
-    shared::shipped,
-    template::{BOTH, READERS, at, read},
-};
+use crate::infra::{BOTH, READERS, at, both, read, shipped};
 
 /// An action on a table, or on one of its indexes.
 type Permission = (&'static str, String);
@@ -333,8 +330,7 @@ async fn functions_may_do_what_they_do() {
 
 #[test]
 fn only_the_sweep_reads_whole_tables_and_what_counts_puts_and_deletes_nothing_of_the_applications() {
-    for name in BOTH {
-        let template = read(name);
+    for (_, template) in both() {
         let may =
             |id: &str, place: &'static str, action: &str| allowed(&template, id).contains(&(place, action.to_owned()));
         for (id, _) in READERS {
@@ -360,8 +356,7 @@ fn a_grant_of_the_customer_key_is_for_aws_alone() {
             _ => {}
         }
     }
-    for name in BOTH {
-        let template = read(name);
+    for (name, template) in both() {
         let mut found = Vec::new();
         statements(&template["Resources"], &mut found);
         assert_eq!(found.len(), 6, "{name}: four roles and two policies");

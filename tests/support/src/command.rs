@@ -3,18 +3,10 @@
 use std::process::{Command, Stdio};
 
 /// Variables that would lead a program to another place.
+#[rustfmt::skip]
 const FOREIGN_VARIABLES: [&str; 11] = [
-    "AWS_ACCESS_KEY_ID",
-    "AWS_SECRET_ACCESS_KEY",
-    "AWS_REGION",
-    "AWS_ENDPOINT_URL_DYNAMODB",
-    "RUST_LOG",
-    "HTTP_PROXY",
-    "http_proxy",
-    "HTTPS_PROXY",
-    "https_proxy",
-    "ALL_PROXY",
-    "all_proxy",
+    "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_ENDPOINT_URL_DYNAMODB", "RUST_LOG", "HTTP_PROXY",
+    "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy",
 ];
 
 /// A command of the program at a path, without input and without the variables of this process that change its work.

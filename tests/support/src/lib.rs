@@ -1,10 +1,9 @@
 //! Support for several kinds of tests: records of a stream, event filters, databases and tables, a clock that a test
-//! moves, commands that run as child processes, and JSON Schemas.
+//! moves, commands that run as child processes, servers, and JSON Schemas.
 
 pub mod clock;
 pub mod command;
 pub mod database;
-pub mod matching;
 pub mod record;
 pub mod schema;
-pub mod tables;
+pub mod server;

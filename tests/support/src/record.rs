@@ -1,6 +1,7 @@
-//! Stream records and events as text, as a function in Lambda gets them.
+//! Stream records and events as text, as a function in Lambda gets them, and the patterns of event filters.
 
-use keys::{item::Item, size::item_bytes};
+use keys::{item::Item, key::Key, layout::Layout, size::item_bytes};
+use serde_json::{Value, json};
 
 /// ARN of a stream that belongs to no existing table.
 pub const STREAM_ARN: &str = "arn:aws:dynamodb:eu-west-1:123456789012:table/Main/stream/2024-01-15T10:00:00.000";
@@ -64,6 +65,32 @@ impl Record<'_> {
     }
 }
 
+/// The JSON of a change with this number, by which its id and its sequence number go. No time to live made it.
+#[must_use]
+pub fn numbered(number: usize, keys: &Item, [old, new]: [Option<&Item>; 2], at_ms: u64) -> String {
+    let (id, sequence_number) = (&*format!("{number:032x}"), &*format!("{number:021}"));
+    Record { id, sequence_number, keys, old, new, at_ms, is_expiry: false }.json()
+}
+
+/// An item of a table, written as `PK / SK : EntityType Name=Value …`; `N:` marks a number.
+///
+/// # Panics
+///
+/// If the text has another form.
+#[must_use]
+pub fn item(layout: &Layout, text: &str) -> Item {
+    let (key, rest) = text.split_once(" : ").unwrap();
+    let (pk, sk) = key.split_once(" / ").unwrap();
+    let mut words = rest.split(' ');
+    let mut item = layout.key_item(&Key::new(pk, sk));
+    item.extend(layout.type_of(words.next().unwrap()));
+    for (name, value) in words.map(|word| word.split_once('=').unwrap()) {
+        let value = value.strip_prefix("N:").map_or_else(|| json!({ "S": value }), |number| json!({ "N": number }));
+        item.insert(name, serde_json::from_value(value).unwrap());
+    }
+    item
+}
+
 /// The members that a tumbling window adds to an event.
 #[derive(Clone, Debug)]
 pub struct Window {
@@ -119,4 +146,43 @@ impl Window {
 pub fn event<T: AsRef<str>>(records: &[T]) -> String {
     let records: Vec<&str> = records.iter().map(AsRef::as_ref).collect();
     format!(r#"{{"Records":[{}]}}"#, records.join(","))
+}
+
+// ---- Does a record match a pattern? The syntax of the generated patterns: objects, strings, and prefixes ----
+
+/// Does the record match one of these patterns?
+///
+/// # Panics
+///
+/// When a pattern has another syntax.
+#[must_use]
+pub fn passes(patterns: &[Value], record: &Value) -> bool {
+    patterns.iter().any(|pattern| matches(pattern, record))
+}
+
+/// The patterns as values.
+///
+/// # Panics
+///
+/// When a pattern is no JSON.
+#[must_use]
+pub fn read(patterns: &[String]) -> Vec<Value> {
+    patterns.iter().map(|text| serde_json::from_str(text).expect("a pattern is JSON")).collect()
+}
+
+fn matches(pattern: &Value, value: &Value) -> bool {
+    match pattern {
+        // All members of an object must match, and a missing member matches nothing.
+        Value::Object(members) => members.iter().all(|(name, of)| value.get(name).is_some_and(|it| matches(of, it))),
+        Value::Array(alternatives) => alternatives.iter().any(|one| is_one(one, value)),
+        other => panic!("no pattern has this: {other}"),
+    }
+}
+
+fn is_one(alternative: &Value, value: &Value) -> bool {
+    match (alternative, alternative.get("prefix").and_then(Value::as_str)) {
+        (Value::String(_), _) => alternative == value,
+        (_, Some(prefix)) => value.as_str().is_some_and(|text| text.starts_with(prefix)),
+        _ => panic!("no pattern has this: {alternative}"),
+    }
 }

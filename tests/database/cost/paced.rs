@@ -1,9 +1,16 @@
-//! The invocations that `ripple cost` estimates, against those of a run at Lambda's pace: the local event source mappings
-//! with the settings of the templates, in simulated time, for items that arrive at random.
+//! In simulated time: a run at Lambda's pace, which is the local event source mappings with the settings of the templates,
+//! for items that arrive at random, against the invocations that `ripple cost` estimates; and a sweep of 200,000 waiting
+//! jobs.
+
+#[path = "../../../benches/sweep/jobs.rs"]
+mod jobs;
 
 use std::{
     ops::Range,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, SystemTime},
 };
 
@@ -13,32 +20,38 @@ use aws_sdk_dynamodbstreams::{
 };
 use derive::{family::Family, write::Table};
 use design::cost::{
-    FanOutRate, Load, Prices,
+    Prices,
     estimate::{MONTH_SECONDS, estimate},
+    load::{FanOutRate, Load},
     usage::usage,
 };
-use engine::{batch::Engine, clock::Clock, ledger::LedgerKind};
+use engine::{batch::Engine, clock::Clock, jobs::ground::sweep::Swept, ledger::LedgerKind};
 use functions::handler::response;
 use futures::{FutureExt as _, future::BoxFuture};
-use infra::mapping::{StreamTable, filters, mapping, needed};
+use infra::{
+    filters::{StreamTable, needed},
+    mapping::{filters, mapping},
+};
+use jobs::Jobs;
 use keys::item::Item;
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
 use serde_dynamo::AttributeValue;
 use store::memory::MemoryStore;
 use stream::{
     checkpoint::MemoryCheckpoints,
-    failure::FolderDestination,
     function::{FunctionError, LambdaFunction},
     poller::EventSourceMapping,
     progress::Observer,
-    source::{ApiError, IteratorAt, ListedShard, RecordPage, ShardPage, Stream, StreamApi},
+    response::FolderDestination,
+    shared::Stream,
+    source::{ApiError, IteratorAt, ListedShard, RecordPage, ShardPage, StreamApi},
 };
 use tokio::{
     sync::watch,
     time::{Instant, sleep, sleep_until},
 };
 
-use super::estimated::{N_SHARDS, close, declared, load, written};
+use crate::cost::estimated::{N_SHARDS, close, declared, load, written};
 
 const ARN: &str = "arn:aws:dynamodb:us-east-1:123456789012:table/ripple/stream/2026-11-28T00:00:00.000";
 
@@ -204,7 +217,7 @@ fn deployed(function: &Arc<Noting>, ledger: LedgerKind) -> EventSourceMapping {
         mapping(&family.to_string(), ARN, &[family], ledger, filters),
         &Stream::over(Arc::clone(&function.stream) as Arc<dyn StreamApi>),
         Arc::clone(function) as Arc<dyn LambdaFunction>,
-        Arc::new(MemoryCheckpoints::default()),
+        Arc::new(MemoryCheckpoints::new()),
         Arc::new(FolderDestination::new("/nowhere")),
         Arc::new(Silent),
     );
@@ -343,4 +356,77 @@ async fn an_idle_table_invokes_propagate_after_each_sweep_and_nothing_else() {
     let lines: Vec<(&str, f64)> =
         lines.map(|line| (line.what.as_str(), (line.amount * day.as_secs_f64() / MONTH_SECONDS).round())).collect();
     assert_eq!(lines, [("propagate, heartbeats", 96.0), ("sweep", 96.0)]);
+}
+
+// ---- The sweep of waiting jobs, by a clock that stands still but for what waits for it ----
+
+/// The time at which a sweep begins, in milliseconds since the epoch.
+const BEGAN_MS: u64 = 1_705_315_200_000;
+
+/// How long a call takes.
+const CALL: Duration = Duration::from_millis(5);
+
+/// Jobs that are due, and all that there are.
+const N_DUE: usize = 4_000;
+const N_JOBS: usize = 200_000;
+
+/// Jobs that a sweep lets begin in a second: 20,000 in 50 seconds.
+const RATE: usize = 400;
+
+/// The clock of the runtime, which goes on when everything waits.
+struct PausedClock {
+    began: Instant,
+    chance: AtomicU64,
+}
+
+impl Clock for PausedClock {
+    fn now_ms(&self) -> u64 {
+        BEGAN_MS + u64::try_from(self.began.elapsed().as_millis()).unwrap()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        sleep(duration).boxed()
+    }
+
+    fn until(&self, at_ms: u64) -> BoxFuture<'static, ()> {
+        self.sleep(Duration::from_millis(at_ms.saturating_sub(self.now_ms())))
+    }
+
+    fn chance(&self, below: u64) -> u64 {
+        self.chance.load(Ordering::Relaxed) % below.max(1)
+    }
+}
+
+/// One sweep with so many milliseconds that begins at this partition, and how long it took.
+async fn swept(limit_ms: u64, partition: u64) -> (Swept, u64, Arc<Jobs>) {
+    let clock = Arc::new(PausedClock { began: Instant::now(), chance: AtomicU64::new(partition) });
+    let schema = Arc::new(catalogue::schema());
+    let table = Arc::new(Jobs::new(&schema, BEGAN_MS, (N_DUE, N_JOBS), CALL));
+    let catalogue = Arc::new(catalogue::catalogue(&schema).unwrap());
+    let families = vec![Family::Additive, Family::LevelTriggered];
+    let engine = Engine::new(schema, catalogue, families, Arc::clone(&table), clock.clone());
+    let swept = engine.sweep(|_| true, BEGAN_MS + limit_ms).await.unwrap();
+    (swept, clock.now_ms() - BEGAN_MS, table)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sweep_lets_20000_jobs_begin_in_50_seconds_of_calls_that_take_5_ms_and_asks_for_no_other_job() {
+    let (swept, elapsed_ms, table) = swept(60_000, 0).await;
+    assert_eq!((swept.n_begun, swept.n_due, swept.is_cut), (N_DUE, N_DUE, false));
+    assert!(elapsed_ms * u64::try_from(RATE).unwrap() <= u64::try_from(N_DUE * 1_000).unwrap(), "{elapsed_ms} ms");
+    // An entry later, the job, and the entry of now, beside the pages of 100 with their jobs and owners.
+    let n_calls = table.n_calls.load(Ordering::Relaxed);
+    assert!((3 * N_DUE..3 * N_DUE + 3 * N_DUE / 100 + 60).contains(&n_calls), "{n_calls} calls");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sweep_that_has_no_more_time_says_so_ends_in_time_and_begins_elsewhere_the_next_time() {
+    let mut first = Vec::new();
+    for partition in [0, 5] {
+        let (swept, elapsed_ms, table) = swept(1_000, partition).await;
+        assert!(swept.is_cut && (1..N_DUE).contains(&swept.n_begun), "{swept:?}");
+        assert!(elapsed_ms <= 1_000, "{elapsed_ms} ms");
+        first.extend(table.asked.lock().unwrap().first().cloned());
+    }
+    assert_eq!(first, ["DUE#00", "DUE#05"]);
 }

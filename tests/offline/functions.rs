@@ -1,16 +1,21 @@
-//! `MODE=observe`: an observing function leaves the tables as they are, and counts what a writing function would write.
+//! The functions on the model of their tables.
 //!
+//! `MODE=observe`: an observing function leaves the tables as they are, and counts what a writing function would write.
 //! Functions that write bring a table in step. Before each of them handles a batch, an observing one handles the same
 //! batch on the same tables. The tables must stay the same, and the observing function must have counted exactly the
 //! writes that the other one then makes.
+//!
+//! A table of a user: a `ripple.toml` makes the same values as the shipped one, and the functions run on it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
 use catalogue::{catalogue, schema};
 use derive::{
+    catalogue::Catalogue,
     derived::{Derived, Items},
     family::Family,
     schema::{Schema, Seen},
@@ -25,18 +30,19 @@ use engine::{
     limits::FanOutLimits,
     sweep::Bounds,
 };
+use expect_test::expect;
 use functions::{
     config::{Config, Mode, Moded},
     handler::{Function, engine},
 };
-use keys::{item::Item, key::Key};
-use operate::verify::{Finding, marks::keeps};
+use keys::{entity::Definition, item::Item, key::Key};
+use operate::{loss::keeps, verify::Finding};
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
-use store::memory::MemoryStore;
+use store::{Store as _, memory::MemoryStore};
 use support::{
     clock::ManualClock,
-    record::{Record, Window, event},
+    record::{self, Record, Window, event, numbered},
 };
 
 /// The time of the first batch, in milliseconds since the epoch.
@@ -60,7 +66,7 @@ struct Bed {
     clock: Arc<ManualClock>,
     functions: Vec<Pair>,
     sweep: Pair,
-    n_records: u64,
+    n_records: usize,
     /// Records that are not delivered yet.
     made: Vec<Made>,
     /// The writes that were counted while observing, by table.
@@ -102,18 +108,7 @@ impl Bed {
 
     /// Puts an item, written as `PK / SK EntityType Name=Value …`; `N:` marks a number.
     fn put(&self, text: &str) {
-        let (key, rest) = text.split_once(" : ").unwrap();
-        let (pk, sk) = key.split_once(" / ").unwrap();
-        let mut words = rest.split(' ');
-        let text = |text: &str| AttributeValue::S(text.to_owned());
-        let mut item = self.schema.layout.key_item(&Key::new(pk, sk));
-        item.insert("EntityType".to_owned(), text(words.next().unwrap()));
-        for word in words {
-            let (name, value) = word.split_once('=').unwrap();
-            let number = |number: &str| AttributeValue::N(number.to_owned());
-            item.insert(name.to_owned(), value.strip_prefix("N:").map_or_else(|| text(value), number));
-        }
-        self.store.put_raw(Table::Main, item).unwrap();
+        self.store.put_raw(Table::Main, record::item(&self.schema.layout, text)).unwrap();
     }
 
     fn tables(&self) -> [BTreeMap<Key, Item>; 2] {
@@ -124,12 +119,8 @@ impl Bed {
         let mut texts = Vec::new();
         for (key, old, new) in records {
             self.n_records += 1;
-            let (id, sequence_number) = (format!("{:032x}", self.n_records), format!("{:021}", self.n_records));
             let (keys, at_ms) = (self.schema.layout.key_item(key), self.clock.now_ms());
-            let (old, new) = (old.as_ref(), new.as_ref());
-            let record =
-                Record { id: &id, sequence_number: &sequence_number, keys: &keys, old, new, at_ms, is_expiry: false };
-            texts.push(record.json());
+            texts.push(numbered(self.n_records, &keys, [old.as_ref(), new.as_ref()], at_ms));
         }
         Window::of_shard("shard-1").around(&event(&texts))
     }
@@ -387,4 +378,180 @@ fn a_difference_keeps_the_marks_of_its_family_if_somebody_can_correct_it() {
     assert_eq!(kept("readings-rollup", None), None, "the reading that the bucket lacks is gone");
     assert_eq!(kept("index keys", None), Some(Family::LevelTriggered));
     assert_eq!(kept("a derivation of another version", None), Some(Family::LevelTriggered));
+}
+
+// ---- A table of a user ----
+
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/own-table/ripple.toml");
+
+/// A part of the shipped table as a manifest, with each kind that a manifest supports.
+const SHIPPED: &str = r##"
+[table]
+partition-key = "PK"
+sort-key = "SK"
+type = "EntityType"
+time-to-live = "ExpiresAt"
+
+[index.GSI1]
+partition-key = "GSI1PK"
+sort-key = "GSI1SK"
+projection = ["EntityType", "Name", "Title", "Text", "Role", "Status", "Total", "Price", "Quantity", "Rating", "Path",
+              "Depth", "CreatedAt"]
+
+[index.GSI2]
+partition-key = "GSI2PK"
+sort-key = "GSI2SK"
+projection = ["EntityType", "Name", "Title", "AuthorName", "AuthorAvatar", "Status", "Total", "Price", "CreatedAt"]
+
+[entity.User]
+partition-key = "USER#{UserId}"
+sort-key = "PROFILE"
+attributes = ["Name", "Email", "Avatar", "Version", "CreatedAt", "UpdatedAt"]
+derived-attributes = ["FollowerCount", "FollowingCount", "PostCount", "OrderCount", "LifetimeValue"]
+[entity.User.index.GSI1]
+partition-key = "EMAIL#{Email}"
+sort-key = "USER#{UserId}"
+[entity.User.index.GSI2]
+partition-key = "USERS#{UserId%8}"
+sort-key = "{CreatedAt}#{UserId}"
+
+[entity.Follow]
+partition-key = "USER#{FollowerId}"
+sort-key = "FOLLOWS#{FolloweeId}"
+attributes = ["CreatedAt", "UpdatedAt"]
+derived-attributes = ["FolloweeName"]
+
+[entity.Follower]
+partition-key = "USER#{FolloweeId}"
+sort-key = "FOLLOWER#{FollowerId}"
+derived = true
+attributes = ["CreatedAt", "UpdatedAt"]
+derived-attributes = ["FollowerName"]
+
+[derivation.follower-mirror]
+kind = "mirror"
+from = "Follow"
+to = "Follower"
+
+[derivation.follower-count]
+kind = "count"
+from = "Follow"
+into = "User.FollowerCount"
+link = { UserId = "FolloweeId" }
+shards = 8
+
+[derivation.following-count]
+kind = "count"
+from = "Follow"
+into = "User.FollowingCount"
+link = { UserId = "FollowerId" }
+
+[derivation.followee-name]
+kind = "copy"
+from = "User"
+to = "Follow"
+link = { UserId = "FolloweeId" }
+attributes = { Name = "FolloweeName" }
+found = "Follower"
+
+[derivation.follower-name]
+kind = "copy"
+from = "User"
+to = "Follower"
+link = { UserId = "FollowerId" }
+attributes = { Name = "FollowerName" }
+found = "Follow"
+"##;
+
+/// The same definition, but without the id of the table's design, which a manifest lacks.
+fn unnumbered(definition: &Definition) -> Definition {
+    Definition { id: String::new(), ..definition.clone() }
+}
+
+/// The definition of a derivation in the catalogue.
+fn declared(catalogue: &Catalogue, name: &str) -> String {
+    let derivation = catalogue.derivations().find(|derivation| derivation.name == name);
+    format!("{:?}", derivation.expect("it is declared").kind)
+}
+
+#[test]
+fn a_part_of_the_shipped_manifest_makes_the_same_values() {
+    let (schema, catalogue) = manifest::load(SHIPPED).unwrap();
+    let shipped = catalogue::schema();
+    let typed = catalogue::catalogue(&shipped).unwrap();
+    assert_eq!(schema.layout, shipped.layout);
+    for definition in schema.entities() {
+        assert_eq!(unnumbered(definition), unnumbered(shipped.entity(&definition.name).unwrap()));
+    }
+    let names: Vec<&str> = catalogue.derivations().map(|derivation| derivation.name.as_str()).collect();
+    for name in &names {
+        assert_eq!(declared(&catalogue, name), declared(&typed, name));
+    }
+    expect!["follower-mirror follower-count follower-count-display following-count following-count-display followee-name follower-name"]
+        .assert_eq(&names.join(" "));
+}
+
+fn configured(manifest: &str) -> Config {
+    Config { manifest: Some(PathBuf::from(manifest)), ..Config::of("own".to_owned(), "own-ledger".to_owned()) }
+}
+
+fn follow() -> Value {
+    json!({
+        "pk": { "S": "USER#grace" }, "sk": { "S": "FOLLOWS#ada" }, "Type": { "S": "Follow" },
+        "since": { "S": "2024-02-01" },
+    })
+}
+
+/// The event of a new follow.
+fn followed() -> String {
+    let new = item(&follow());
+    let keys = ["pk", "sk"].into_iter().map(|name| (name.to_owned(), new.get(name).unwrap().clone())).collect();
+    let (keys, new) = (&keys, Some(&new));
+    let record = Record { id: "1", sequence_number: "100", keys, old: None, new, at_ms: 0, is_expiry: false };
+    event(&[record.json()])
+}
+
+fn item(value: &Value) -> Item {
+    serde_json::from_value(value.clone()).expect("an item")
+}
+
+/// The table with the follow and both users.
+fn table(schema: &Schema) -> Arc<MemoryStore> {
+    let store = Arc::new(MemoryStore::new(schema.layout.clone()));
+    store.put_raw(Table::Main, item(&follow())).unwrap();
+    for (user, name) in [("ada", "Ada"), ("grace", "Grace")] {
+        let id = json!({ "S": format!("USER#{user}") });
+        let user = json!({ "pk": id, "sk": id, "Type": { "S": "User" }, "userName": { "S": name } });
+        store.put_raw(Table::Main, item(&user)).unwrap();
+    }
+    store
+}
+
+#[tokio::test]
+async fn a_function_runs_on_the_manifest_that_its_configuration_names() {
+    let (schema, _) = manifest::read(Path::new(EXAMPLE)).unwrap();
+    let store = table(&schema);
+    let function = engine(Function::Propagate, &configured(EXAMPLE), Arc::clone(&store)).await.unwrap();
+    let Handled { account, failed_from, .. } = function.handle(&followed(), u64::MAX).await.unwrap();
+    assert_eq!((account.n_changes, failed_from), (1, None));
+    let mirror = Key::new("USER#ada", "FOLLOWEDBY#grace");
+    let made = store.get(Table::Main, std::slice::from_ref(&mirror)).await.unwrap();
+    let wanted = json!({
+        "pk": { "S": "USER#ada" }, "sk": { "S": "FOLLOWEDBY#grace" }, "Type": { "S": "FollowedBy" },
+        "since": { "S": "2024-02-01" }, "followerName": { "S": "Grace" },
+    });
+    assert_eq!(made, [(mirror, item(&wanted))]);
+}
+
+#[tokio::test]
+async fn a_function_whose_manifest_is_wrong_does_not_start() {
+    let store = || MemoryStore::new(catalogue::schema().layout);
+    let error = engine(Function::Propagate, &configured("no/ripple.toml"), store()).await.err().unwrap();
+    assert_eq!(error.to_string(), "cannot read no/ripple.toml");
+    let other = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    let error = engine(Function::Propagate, &configured(other), store()).await.err().unwrap().to_string();
+    let wanted = format!(
+        "{other}:1:2: package: there is no such key: there are table, index, tables, entity, derivation, access"
+    );
+    assert_eq!(error, wanted);
 }

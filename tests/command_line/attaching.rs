@@ -1,4 +1,12 @@
-//! `ripple preflight`: whether a table fits, before the service is attached to it.
+//! What is looked at before the service is attached to a table: `ripple preflight` says whether the table fits, and
+//! `ripple audit` how wrong it is while Ripple does not maintain it.
+
+use std::{
+    fs,
+    io::{self, BufRead as _, BufReader},
+    path::Path,
+    process::{Command, Stdio},
+};
 
 use aws_sdk_dynamodb::{
     Client,
@@ -7,11 +15,30 @@ use aws_sdk_dynamodb::{
 use expect_test::expect;
 use serde_json::Value;
 use support::{
-    database::client,
-    tables::{indexed, make, make_simple, streamed},
+    command::{Ended, command},
+    database::{client, indexed, make, make_simple, streamed},
+    schema::fits,
 };
 
-use super::{database, fails_saying, ripple};
+use crate::{database, fails_saying, refuses, ripple, waits::s};
+
+/// Puts an item into a table with this key, written as `PK / SK : Name=Value …`; `N:` marks a number.
+async fn put(client: &Client, (table, [pk, sk]): (&str, [&str; 2]), text: &str) {
+    let number = |number: &str| AttributeValue::N(number.to_owned());
+    let (key, rest) = text.split_once(" : ").unwrap();
+    let (of_pk, of_sk) = key.split_once(" / ").unwrap();
+    let call = client.put_item().table_name(table).item(pk, s(of_pk)).item(sk, s(of_sk));
+    let words = rest.split(' ').filter(|word| !word.is_empty()).map(|word| word.split_once('=').unwrap());
+    let call = words
+        .fold(call, |call, (name, value)| call.item(name, value.strip_prefix("N:").map_or_else(|| s(value), number)));
+    call.send().await.unwrap();
+}
+
+/// The lines of a report that begin with one of these words.
+fn about(said: &str, words: &[&str]) -> String {
+    let lines = said.lines().filter(|line| words.iter().any(|word| line.starts_with(word)));
+    lines.collect::<Vec<_>>().join("\n")
+}
 
 /// A database with the shipped table, whose items expire as declared.
 struct Shop {
@@ -39,18 +66,8 @@ impl Shop {
         self.runtime.block_on(call.send()).unwrap();
     }
 
-    /// Puts an item, written as `PK / SK Name=Value …`; `N:` marks a number.
     fn put(&self, text: &str) {
-        let (key, rest) = text.split_once(" : ").unwrap();
-        let (pk, sk) = key.split_once(" / ").unwrap();
-        let s = |text: &str| AttributeValue::S(text.to_owned());
-        let mut call = self.client.put_item().table_name("ripple").item("PK", s(pk)).item("SK", s(sk));
-        for word in rest.split(' ').filter(|word| !word.is_empty()) {
-            let (name, value) = word.split_once('=').unwrap();
-            let number = |number: &str| AttributeValue::N(number.to_owned());
-            call = call.item(name, value.strip_prefix("N:").map_or_else(|| s(value), number));
-        }
-        self.runtime.block_on(call.send()).unwrap();
+        self.runtime.block_on(put(&self.client, ("ripple", ["PK", "SK"]), text));
     }
 
     /// Users who follow each other.
@@ -147,12 +164,10 @@ fn a_manifest_of_which_no_item_is_is_that_of_another_table() {
     shop.put("USER#ada / PROFILE : EntityType=Usre");
     shop.put("USER#bob / PROFILE : Name=Bob");
     let (code, said) = shop.preflight(&["--table", "ripple"]);
-    let lines: Vec<&str> =
-        said.lines().filter(|line| ["ignored", "to do"].iter().any(|it| line.starts_with(it))).collect();
     expect![[r#"
         ignored     1  without an entity type, such as USER#bob / PROFILE
         ignored     2  of an undeclared entity, such as GADGET#1 / METADATA, USER#ada / PROFILE
-        to do       none of 3 items is of a declared entity: declare them with --config (no ripple.toml is here, so the shipped example's table is declared), or name another table with --table"#]].assert_eq(&lines.join("\n"));
+        to do       none of 3 items is of a declared entity: declare them with --config (no ripple.toml is here, so the shipped example's table is declared), or name another table with --table"#]].assert_eq(&about(&said, &["ignored", "to do"]));
     assert_eq!(code, Some(3));
 }
 
@@ -165,11 +180,10 @@ fn a_link_that_leads_to_no_item_is_something_to_do_and_one_that_leads_to_some_is
     }
     shop.put("USER#ada / FOLLOWS#DAN : EntityType=Follow");
     let (code, said) = shop.preflight(&[]);
-    let lines: Vec<&str> = said.lines().filter(|line| line.starts_with("links") || line.starts_with("to do")).collect();
     expect![[r#"
         links       follower-count: 1 of 2 items that it counts for do not exist, such as USER#DAN / PROFILE
         links       order-totals: 2 of 2 items that it counts for do not exist, such as USER#ADA / PROFILE, USER#BOB / PROFILE
-        to do       order-totals counts for no item that exists: compare the keys that its link gives with those of the items, see links"#]].assert_eq(&lines.join("\n"));
+        to do       order-totals counts for no item that exists: compare the keys that its link gives with those of the items, see links"#]].assert_eq(&about(&said, &["links", "to do"]));
     assert_eq!(code, Some(3));
 }
 
@@ -255,9 +269,6 @@ fn a_table_that_is_missing_or_asked_for_nothing_is_one_line() {
         let ended = ripple(&[&["preflight"][..], &wrong].concat());
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
     }
-    let nowhere =
-        "nothing responds at http://127.0.0.1:1: is a DynamoDB running there? For a table on AWS, give --aws.";
-    fails_saying(&["preflight", "--endpoint", "http://127.0.0.1:1"], nowhere);
 }
 
 #[test]
@@ -311,16 +322,14 @@ fn an_index_that_only_reads_need_is_checked_with_what_it_projects() {
     let both = StreamViewType::NewAndOldImages;
     let indexes = |call| streamed(indexed(call, "GSI1SK", false), both);
     runtime.block_on(make(&client(&endpoint), "ripple", ["PK", "SK"], indexes));
-    let manifest = super::file(READ);
+    let manifest = crate::file(READ);
     let config = manifest.path().to_str().unwrap();
     let ended = ripple(&["preflight", "--endpoint", &endpoint, "--config", config]);
-    let is_about = |line: &&str| line.starts_with("index") || line.starts_with("to do");
-    let lines: Vec<&str> = ended.stdout.lines().filter(is_about).collect();
     expect![[r#"
         index       GSI1: does not fit
         index       GSI3: does not fit
         to do       the index GSI1 of ripple does not project title (read by posts-of-author), and DynamoDB never changes an index: declare it under another name, deploy that, and drop the old one in a later deployment; or delete it in one deployment and create it in the next; or declare it as it is
-        to do       the table ripple has no index GSI3, read by posts-of-tag: make it with the key GSI3PK (S) and GSI3SK (S), projecting KEYS_ONLY"#]].assert_eq(&lines.join("\n"));
+        to do       the table ripple has no index GSI3, read by posts-of-tag: make it with the key GSI3PK (S) and GSI3SK (S), projecting KEYS_ONLY"#]].assert_eq(&about(&ended.stdout, &["index", "to do"]));
     assert_eq!(ended.code, Some(3));
 }
 
@@ -357,7 +366,6 @@ fn each_of_several_tables_is_looked_at_and_ripple_s_own_need_not_exist() {
     runtime.block_on(async {
         make_simple(&client, "Post", "id").await;
         make(&client, "prod-Like", ["postId", "userId"], |call| streamed(call, both)).await;
-        let s = |text: &str| AttributeValue::S(text.to_owned());
         client.put_item().table_name("Post").item("id", s("p1")).send().await.unwrap();
         for user in ["ann", "bob"] {
             let call = client.put_item().table_name("prod-Like").item("postId", s("p1"));
@@ -410,11 +418,10 @@ fn each_of_several_tables_is_looked_at_and_ripple_s_own_need_not_exist() {
         make_simple(&client, "prod-Like", "postId").await;
     });
     let (code, said) = preflight(&[]);
-    let told: Vec<&str> = said.lines().filter(|line| line.starts_with("to do") || line.starts_with("sample")).collect();
     expect![[r#"
         sample      1 items, all of the table, 0.5 read units
         sample      a table with another key is not read
-        to do       the table prod-Like has the key postId (S), and postId (S) and userId (S) is declared: name another table with --tables, or declare this one's key with --config, in [tables.NAME]"#]].assert_eq(&told.join("\n"));
+        to do       the table prod-Like has the key postId (S), and postId (S) and userId (S) is declared: name another table with --tables, or declare this one's key with --config, in [tables.NAME]"#]].assert_eq(&about(&said, &["to do", "sample"]));
     assert_eq!(code, Some(3));
 }
 
@@ -426,4 +433,177 @@ fn follows_the_schema(preflight: &Value, config: &str) {
     let filters: Value = serde_json::from_str(&filters).unwrap();
     support::schema::fits(&schema, "design_filters", &filters).unwrap();
     assert_eq!(filters.pointer("/aggregate/own_table"), Some(&Value::Null));
+}
+
+// ---- `ripple audit` ----
+
+/// A database with a table of the manifest examples/own-table, without a stream, and no table of Ripple's.
+struct HandWritten {
+    runtime: tokio::runtime::Runtime,
+    endpoint: String,
+    client: Client,
+}
+
+impl HandWritten {
+    fn new() -> Self {
+        let (runtime, endpoint) = database();
+        let client = client(&endpoint);
+        runtime.block_on(make(&client, "social", ["pk", "sk"], |call| call));
+        Self { runtime, endpoint, client }
+    }
+
+    fn put(&self, text: &str) {
+        self.runtime.block_on(put(&self.client, ("social", ["pk", "sk"]), text));
+    }
+
+    /// Both halves of a follow.
+    fn follow(&self, follower: &str, followed: &str) {
+        self.put(&format!(
+            "USER#{follower} / FOLLOWS#{followed} : Type=Follow since=2024 followedName=secret-{followed}"
+        ));
+        self.put(&format!(
+            "USER#{followed} / FOLLOWEDBY#{follower} : Type=FollowedBy since=2024 followerName=secret-{follower}"
+        ));
+    }
+
+    fn user(&self, user: &str, count: &str) {
+        self.put(&format!("USER#{user} / USER#{user} : Type=User userName=secret-{user} {count}"));
+    }
+
+    /// Users whose counts and names a handler maintained for a while.
+    fn naive() -> Self {
+        let table = Self::new();
+        table.user("ada", "followerCount=N:2");
+        table.user("bob", "followerCount=N:9");
+        table.user("cid", "");
+        for (follower, followed) in [("bob", "ada"), ("cid", "ada"), ("ada", "bob"), ("ada", "cid"), ("bob", "gone")] {
+            table.follow(follower, followed);
+        }
+        // A name from before, a mirror that is left, one that is missing, and a follower that is a number.
+        table.put("USER#ada / FOLLOWS#bob : Type=Follow since=2024 followedName=secret-before");
+        table.put("USER#ada / FOLLOWEDBY#eve : Type=FollowedBy since=2024");
+        table.put("USER#cid / FOLLOWS#bob : Type=Follow since=2024 followedName=secret-bob");
+        table.put("PERSON#x / USER#x : Type=User userName=secret-x");
+        table
+    }
+
+    fn audit(&self, arguments: &[&str]) -> Ended {
+        let tables = ["audit", "--endpoint", &self.endpoint, "--table", "social"];
+        ripple(&[&tables[..], &["--config", "examples/own-table/ripple.toml"], arguments].concat())
+    }
+
+    fn tables(&self) -> Vec<String> {
+        let listed = self.runtime.block_on(self.client.list_tables().send()).unwrap();
+        listed.table_names().to_vec()
+    }
+}
+
+/// The output without times.
+fn masked(text: &str) -> String {
+    let is_bound = |line: &&str| !line.starts_with("bound ");
+    text.lines().filter(is_bound).flat_map(|line| [line, "\n"]).collect()
+}
+
+#[test]
+fn what_a_handler_left_wrong_is_reported_by_derivation_and_by_key() {
+    let table = HandWritten::naive();
+    let ended = table.audit(&[]);
+    expect![[r#"
+        follower-count-display  1 of 3 right, 1 wrong, 1 missing; wrong ones are off by 4 on average, by 7 at most, by 8 in sum
+        followed-by             5 of 7 right, 1 missing, 1 extra
+        followed-name           4 of 6 right, 1 wrong, 1 extra
+        follower-name           6 of 6 right
+        no item     follower-count  1 count is about items that do not exist, or cannot be read, such as USER#gone / USER#gone: deleted items, or a link that gives other keys
+        unreadable  1  by every derivation: pk, sk are not USER#{userId} / USER#{userId}, the form of User, such as PERSON#x / USER#x
+        worst       +7       follower-count-display  USER#bob / USER#bob
+        worst       -1       follower-count-display  USER#cid / USER#cid
+        worst       extra    followed-by  USER#ada / FOLLOWEDBY#eve
+        worst       missing  followed-by  USER#bob / FOLLOWEDBY#cid
+        worst       wrong    followed-name  USER#ada / FOLLOWS#bob
+        worst       extra    followed-name  USER#bob / FOLLOWS#gone
+        mend        at most 6 items, 6 write units
+        16 items, 0 ignored, 1 unreadable, 6 differences
+    "#]].assert_eq(&masked(&ended.stdout));
+    assert_eq!(ended.code, Some(3), "{ended:?}");
+    assert!(ended.stdout.contains("bound       two reads, from 2"), "{ended:?}");
+    assert!(!ended.stdout.contains("secret"), "{ended:?}");
+    assert!(table.audit(&["--values"]).stdout.contains("secret-before"));
+    assert_eq!(table.tables(), ["social"], "an audit creates no table");
+}
+
+#[test]
+fn the_object_has_its_schema_and_the_page_is_one_new_file() {
+    let table = HandWritten::naive();
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("audit.html");
+    let file = page.to_str().unwrap();
+    let ended = table.audit(&["--json", "--at-rest", "--html", file]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(3), ""), "{ended:?}");
+    let printed: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let schema: Value = serde_json::from_str(&ripple(&["schema", "--json-output"]).stdout).unwrap();
+    fits(&schema, "audit", &printed).unwrap();
+    let count = printed["derivations"].as_array().unwrap().iter().find(|it| it["kind"] == "display").unwrap();
+    assert_eq!((&count["values"], &count["errors"]["largest"]), (&3.into(), &"7".into()), "{count}");
+    let html = fs::read_to_string(&page).unwrap();
+    assert_eq!((html.matches("<svg").count(), html.contains("secret")), (2, false), "{html}");
+    assert!(!html.contains("http") && !html.contains("src="), "the page loads nothing");
+    refuses(
+        &["audit", "--html", file, "--endpoint", &table.endpoint],
+        &format!("{} exists: name another file with --html", Path::new(file).display()),
+    );
+    let with_values = folder.path().join("values.html");
+    table.audit(&["--at-rest", "--values", "--html", with_values.to_str().unwrap()]);
+    assert!(fs::read_to_string(with_values).unwrap().contains("secret-before"));
+}
+
+#[test]
+fn a_right_table_and_an_empty_one_end_with_0_and_another_manifest_does_not() {
+    let table = HandWritten::new();
+    let empty = table.audit(&[]);
+    assert!(empty.code == Some(0) && empty.stdout.ends_with("0 items, 0 ignored, 0 unreadable, 0 differences\n"));
+    table.user("ada", "followerCount=N:1");
+    table.user("bob", "");
+    table.follow("bob", "ada");
+    let right = table.audit(&[]);
+    assert_eq!(right.code, Some(0), "{right:?}");
+    assert!(right.stdout.contains("bound       one read, from 2"), "one read shows that nothing differs: {right:?}");
+    // The keys of the shipped table have other names.
+    let misfit = ripple(&["audit", "--endpoint", &table.endpoint, "--table", "social"]);
+    assert!(misfit.code == Some(2) && misfit.stdout.is_empty(), "{misfit:?}");
+    let missing = ripple(&["audit", "--endpoint", &table.endpoint, "--table", "other"]);
+    assert_eq!((missing.code, missing.stdout.as_str()), (Some(1), ""), "{missing:?}");
+    let other = HandWritten::new();
+    for item in ["GADGET#1 / X : Type=Gadget", "GADGET#2 / X : Kind=Gadget"] {
+        other.put(item);
+    }
+    let ignored = other.audit(&[]);
+    assert!(ignored.code == Some(3) && ignored.stderr.contains("is this the manifest of this table?"), "{ignored:?}");
+}
+
+#[test]
+fn an_audit_has_no_option_of_the_ledger_and_none_that_permits_writes() {
+    for option in [&["--ledger-table", "x-ledger"][..], &["--yes"], &["--apply"]] {
+        let ended = ripple(&[&["audit"], option].concat());
+        assert_eq!(ended.code, Some(2), "{ended:?}");
+    }
+}
+
+#[test]
+fn an_interrupted_audit_says_what_it_has_seen() {
+    let table = HandWritten::new();
+    let note = "x".repeat(30_000);
+    for n in 0..60 {
+        table.put(&format!("USER#u{n} / USER#u{n} : Type=User followerCount=N:1 note={note}"));
+    }
+    let mut audit = command(env!("CARGO_BIN_EXE_ripple"));
+    let config = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/own-table/ripple.toml");
+    audit.args(["audit", "--endpoint", &table.endpoint, "--table", "social", "--config", config, "--read-units", "1"]);
+    let mut audit = audit.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // It reports the price before it reads, and a page of 1 MB pays for itself for minutes.
+    let mut stderr = BufReader::new(audit.stderr.take().unwrap());
+    stderr.read_line(&mut String::new()).unwrap();
+    assert!(Command::new("kill").args(["-INT", &audit.id().to_string()]).status().unwrap().success());
+    let said = io::read_to_string(stderr).unwrap();
+    assert_eq!(audit.wait().unwrap().code(), Some(1), "{said}");
+    assert!(said.starts_with("ripple: interrupted: the first read of the table has read "), "{said}");
 }
