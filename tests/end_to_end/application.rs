@@ -8,9 +8,8 @@ use tokio::{
     time::{Instant, interval},
 };
 
-use crate::{
-    database::{Item, Key, TABLE, key, key_item, s},
-    items::{comment, follow, group, like, membership, post, segment, user, view},
+use crate::database::{
+    Item, Key, TABLE, comment, follow, group, key, key_item, like, membership, post, s, segment, user, view,
 };
 
 /// Some ids hold the characters that join keys.

@@ -1,16 +1,16 @@
-//! A ledger's table stays with the kind that it began with, until somebody switches it by the steps of docs/ledgers.md.
+//! A ledger's table stays with the kind that it began with, until somebody switches it by the steps of docs/ledgers.md. It
+//! keeps the marks of a possible loss, and proves what is counted where nobody can read how far the functions are.
 
 use aws_sdk_dynamodb::Client;
 use serde_json::{Value, json};
-use support::database::embedded_endpoint;
+use support::{command::Ended, database::embedded_endpoint};
 use tokio::sync::watch;
 
 use crate::{
     NOON,
     application::Application,
-    database::{Item, LEDGER, client, delete, key, key_item, n, put, s},
+    database::{Item, LEDGER, alter, client, delete, folder, follow, key, key_item, n, put, put_each, s, user},
     in_step,
-    items::{folder, follow, user},
     recount::right,
     ripple::{Ripple, ripple, said, verify_at_rest},
 };
@@ -102,9 +102,7 @@ async fn a_mark_of_a_possible_loss_stays_until_a_verify_finds_nothing_of_its_fam
     let endpoint = embedded_endpoint().await;
     let service = Ripple::dev(&["--endpoint", &endpoint]).await;
     let client = client(&endpoint);
-    for item in [user("ada", "Ada", NOON), user("bob", "Bob", NOON), follow("bob", "ada", NOON)] {
-        put(&client, item).await;
-    }
+    put_each(&client, [user("ada", "Ada", NOON), user("bob", "Bob", NOON), follow("bob", "ada", NOON)]).await;
     right(&client).await;
     assert_eq!(service.stop().code(), Some(0));
     for family in FAMILIES {
@@ -144,9 +142,7 @@ async fn what_nobody_can_correct_keeps_no_mark_of_a_possible_loss() {
     let endpoint = embedded_endpoint().await;
     let service = Ripple::dev(&["--endpoint", &endpoint]).await;
     let client = client(&endpoint);
-    for item in [folder("a", "b"), folder("b", "a")] {
-        put(&client, item).await;
-    }
+    put_each(&client, [folder("a", "b"), folder("b", "a")]).await;
     assert_eq!(service.stop().code(), Some(0));
     for family in FAMILIES {
         mark(&client, family).await;
@@ -155,4 +151,32 @@ async fn what_nobody_can_correct_keeps_no_mark_of_a_possible_loss() {
     let flaws = verified.json["findings"].as_array().unwrap();
     assert!(verified.code == Some(3) && flaws.iter().all(|it| it["flaw"].is_string()), "{flaws:?}");
     assert_eq!(cleared(&verified.json), [json!(true), json!(true)]);
+}
+
+// ---- Verify where nobody can read how far the functions are: an emulator in the standard AWS environment stands for AWS ----
+
+/// What `ripple verify --aws --json` says, without an iterator age.
+fn verified(endpoint: &str) -> Value {
+    let mut verify = ripple("verify", &["--aws", "--region", "us-east-1", "--wait", "600", "--json"]);
+    verify.envs([("AWS_ENDPOINT_URL", endpoint), ("AWS_ACCESS_KEY_ID", "somebody"), ("AWS_SECRET_ACCESS_KEY", "else")]);
+    let ended = Ended::of(&mut verify);
+    assert_eq!(ended.code, Some(3), "{}{}", ended.stdout, ended.stderr);
+    serde_json::from_str(&ended.stdout).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_count_is_decided_by_the_receipts_of_its_changes_and_by_no_age() {
+    let mut service = Ripple::embedded(&[]).await;
+    let (endpoint, client) = (service.endpoint.clone(), client(&service.endpoint));
+    for id in ["ann", "bob"] {
+        put(&client, user(id, "R", NOON)).await;
+    }
+    put(&client, follow("ann", "bob", NOON)).await;
+    service.caught_up(&client).await;
+    let wrong = key("USER#ann", "PROFILE#COUNT#following-count#00");
+    alter(&client, &wrong, "Value", Some(n(7))).await;
+    service.caught_up(&client).await;
+    let json = verified(&endpoint);
+    let found: Vec<&Value> = json["findings"].as_array().unwrap().iter().map(|finding| &finding["sk"]).collect();
+    assert_eq!((found, &json["undecided"]), (vec![&json!(wrong.1)], &json!([])), "{json:#}");
 }

@@ -8,8 +8,7 @@ use support::database::embedded_endpoint;
 
 use crate::{
     NOON,
-    database::{client, put, scan},
-    items::{comment, like, user},
+    database::{client, comment, like, put, scan, user},
     ripple::{Ripple, json, ripple, said},
 };
 

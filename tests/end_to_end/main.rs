@@ -16,28 +16,23 @@
 mod application;
 mod console;
 mod database;
-mod deployed;
-mod employees;
-mod famous;
-mod items;
+mod killed;
 mod ledgers;
 mod logs;
-mod on_aws;
 mod own_table;
-mod parked;
 mod permitted;
 mod recount;
 mod recovered;
 mod repaired;
 mod replayed;
 mod ripple;
-mod steps;
-mod subtree;
 
 use application::Application;
 use aws_sdk_dynamodb::Client;
-use database::{Item, Key, LEDGER, TABLE, alter, client, delete, key, n, put, s, scan};
-use items::{comment, follow, group, item, like, membership, post, user};
+use database::{
+    Item, Key, LEDGER, TABLE, alter, client, comment, delete, follow, group, item, key, like, membership, n, post, put,
+    put_each, s, scan, user,
+};
 use recount::{RIGHT_WAIT, differing, differing_now, missing_kinds, right};
 use ripple::{Ripple, VerifyOutput, verify, verify_at_rest};
 use serde_json::json;
@@ -68,27 +63,29 @@ async fn whatever_another_client_writes_everything_derived_ends_right() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_service_goes_on_in_its_folder() {
-    goes_on_in_its_folder("receipts").await;
+    for ledger in ["receipts", "watermarks"] {
+        let folder = tempfile::tempdir().unwrap();
+        goes_on(2, &["--port", "0", "--data", folder.path().to_str().unwrap(), "--ledger", ledger]).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_service_with_watermarks_goes_on_in_its_folder() {
-    goes_on_in_its_folder("watermarks").await;
+async fn a_killed_service_goes_on_at_an_endpoint_that_lives_on() {
+    goes_on(3, &["--endpoint", &embedded_endpoint().await]).await;
 }
 
-async fn goes_on_in_its_folder(ledger: &str) {
-    let folder = tempfile::tempdir().unwrap();
-    let data = ["--data", folder.path().to_str().unwrap(), "--ledger", ledger];
-    let mut service = Ripple::embedded(&data).await;
+/// An application writes to a service with these arguments, which is killed on the way and started again.
+async fn goes_on(seed: u64, arguments: &[&str]) {
+    let mut service = Ripple::dev(arguments).await;
     let (clients, here) = watch::channel(client(&service.endpoint));
     let (done, mut n_done) = watch::channel(0);
-    let load = tokio::spawn(Application::new(2).run(N_ACTIONS, here, done));
+    let load = tokio::spawn(Application::new(seed).run(N_ACTIONS, here, done));
     for kill in 1..=N_KILLS {
         n_done.wait_for(|n_done| *n_done >= kill * N_ACTIONS / (N_KILLS + 1)).await.unwrap();
         service.line(|line| line.starts_with("aggregate")).await;
         assert!(*n_done.borrow() < N_ACTIONS, "the load is over");
         service.kill();
-        service = Ripple::embedded(&data).await;
+        service = Ripple::dev(arguments).await;
         clients.send_replace(client(&service.endpoint));
     }
     load.await.unwrap();
@@ -97,33 +94,11 @@ async fn goes_on_in_its_folder(ledger: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_service_goes_on_at_an_endpoint_that_lives_on() {
-    let endpoint = embedded_endpoint().await;
-    let mut service = Ripple::dev(&["--endpoint", &endpoint]).await;
-    let client = client(&endpoint);
-    let (_clients, here) = watch::channel(client.clone());
-    let (done, mut n_done) = watch::channel(0);
-    let load = tokio::spawn(Application::new(3).run(N_ACTIONS, here, done));
-    for kill in 1..=N_KILLS {
-        n_done.wait_for(|n_done| *n_done >= kill * N_ACTIONS / (N_KILLS + 1)).await.unwrap();
-        service.line(|line| line.starts_with("aggregate")).await;
-        assert!(*n_done.borrow() < N_ACTIONS, "the load is over");
-        service.kill();
-        service = Ripple::dev(&["--endpoint", &endpoint]).await;
-    }
-    load.await.unwrap();
-    right(&client).await;
-    in_step(&endpoint);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_another_client_alters_is_named_and_all_but_the_counter_mends() {
     let endpoint = embedded_endpoint().await;
     let service = Ripple::dev(&["--endpoint", &endpoint]).await;
     let client = client(&endpoint);
-    for item in small_town() {
-        put(&client, item).await;
-    }
+    put_each(&client, small_town()).await;
     right(&client).await;
     in_step(&endpoint);
     assert_eq!(service.stop().code(), Some(0));
@@ -185,9 +160,7 @@ async fn bad_items_are_ignored_or_listed_and_their_neighbours_are_applied() {
     let mut misfit = follow("bob", "cy", NOON);
     misfit.insert("SK".to_owned(), s("FOLLOWING"));
     put(&client, misfit).await;
-    for item in small_town() {
-        put(&client, item).await;
-    }
+    put_each(&client, small_town()).await;
     right(&client).await;
 
     let verified = verify(&service.endpoint);

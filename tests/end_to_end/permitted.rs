@@ -6,19 +6,20 @@
 use std::{
     collections::BTreeSet,
     fs,
-    io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::{TcpListener, TcpStream},
+    io::{Read as _, Write as _},
+    net::TcpStream,
     sync::{Arc, Mutex},
-    thread,
 };
 
 use serde_json::{Value, json};
-use support::command::Ended;
+use support::{
+    command::Ended,
+    server::{Request, serve},
+};
 
 use crate::{
     NOON,
-    database::{LEDGER, alter, client, delete, key, n, put, s},
-    items::{follow, user},
+    database::{LEDGER, alter, client, delete, follow, key, make_unaddable, n, put, user},
     replayed::{captured, page},
     ripple::{Ripple, ripple},
 };
@@ -34,17 +35,10 @@ struct Proxy {
 
 impl Proxy {
     fn before(database: &str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let endpoint = format!("http://{}", listener.local_addr().unwrap());
         let calls = Arc::<Mutex<BTreeSet<Call>>>::default();
         let (database, noted) = (database.trim_start_matches("http://").to_owned(), Arc::clone(&calls));
-        thread::spawn(move || {
-            for connection in listener.incoming() {
-                let (database, noted) = (database.clone(), Arc::clone(&noted));
-                thread::spawn(move || forward(connection.unwrap(), &database, &noted));
-            }
-        });
-        Self { endpoint, calls }
+        let address = serve(move |connection| forward(connection, &database, &noted));
+        Self { endpoint: format!("http://{address}"), calls }
     }
 
     /// Runs a command at the proxy; its exit code must be one of these.
@@ -67,25 +61,12 @@ fn said_at(name: &str, endpoint: &str, arguments: &[&str]) -> Ended {
 
 /// Notes a request, and hands it and its answer on. Each connection is closed after one.
 fn forward(mut client: TcpStream, database: &str, calls: &Mutex<BTreeSet<Call>>) {
-    let mut reader = BufReader::new(client.try_clone().unwrap());
-    let mut head = String::new();
-    while !head.ends_with("\r\n\r\n") {
-        if reader.read_line(&mut head).unwrap_or(0) == 0 {
-            return;
-        }
-    }
-    let header = |name: &str| {
-        let mut fields = head.lines().filter_map(|line| line.split_once(':'));
-        fields.find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim().to_owned())
-    };
-    let mut body = vec![0; header("content-length").map_or(0, |length| length.parse().unwrap())];
-    reader.read_exact(&mut body).unwrap();
-    let target = header("x-amz-target").unwrap();
-    calls.lock().unwrap().extend(noted(&target, &serde_json::from_slice(&body).unwrap()));
+    let Some(request) = Request::read(&client) else { return };
+    let target = request.header("x-amz-target").unwrap();
+    calls.lock().unwrap().extend(noted(target, &serde_json::from_slice(&request.body).unwrap()));
 
     let mut server = TcpStream::connect(database).unwrap();
-    let closing = head.replacen("\r\n", "\r\nConnection: close\r\n", 1);
-    server.write_all(&[closing.as_bytes(), &body].concat()).unwrap();
+    server.write_all(&request.closing()).unwrap();
     let mut answer = Vec::new();
     server.read_to_end(&mut answer).unwrap();
     let line = answer.windows(2).position(|two| two == b"\r\n").unwrap() + 2;
@@ -180,8 +161,7 @@ async fn the_policies_for_people_permit_what_the_commands_call() {
     let wrong = key("USER#ann", "PROFILE#COUNT#following-count#00");
     alter(&client, &wrong, "Value", Some(n(7))).await;
     let counter = key("USER#bob", "PROFILE#COUNT#following-count#00");
-    alter(&client, &counter, "EntityType", Some(s("Counter"))).await;
-    alter(&client, &counter, "Value", Some(s("many"))).await;
+    make_unaddable(&client, &counter).await;
     put(&client, follow("bob", "ann", NOON)).await;
     delete(&client, &key("USER#cy", "PROFILE")).await;
     service.caught_up(&client).await;

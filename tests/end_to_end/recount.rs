@@ -8,10 +8,7 @@ use std::{
 use aws_sdk_dynamodb::{Client, types::AttributeValue};
 use tokio::time::{Instant, interval};
 
-use crate::{
-    database::{Item, Key, TABLE, key, key_item, n, s, scan},
-    items::{id, segment, spread},
-};
+use crate::database::{Item, Key, TABLE, id, key, key_item, n, s, scan, segment, spread};
 
 /// How long the service may take.
 pub(crate) const RIGHT_WAIT: Duration = Duration::from_mins(1);

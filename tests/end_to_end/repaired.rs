@@ -16,14 +16,12 @@ use tokio::{
 };
 
 use crate::{
+    NOON,
     application::Application,
-    database::{Item, Key, TABLE, alter, client, delete, key, n, put, s, scan},
-    items::{follow, item, user},
+    database::{Item, Key, TABLE, alter, client, delete, follow, item, key, n, put, put_each, s, scan, user},
     recount::right,
     ripple::{Ripple, json, ripple, said},
 };
-
-const NOON: &str = "2024-03-01T12:00:00.000Z";
 
 /// Actions of the application until it waits for the service.
 const BURST_ACTIONS: usize = 20;
@@ -250,9 +248,7 @@ async fn a_backfill_beside_a_parked_change_says_that_it_has_to_be_run_again() {
     let endpoint = embedded_endpoint().await;
     let client = client(&endpoint);
     let mut service = Ripple::dev(&["--endpoint", &endpoint, "--disable", "like-count,like-count-display"]).await;
-    for item in [user("ada", "Ada", NOON), user("bob", "Bob", NOON), follow("bob", "ada", NOON)] {
-        put(&client, item).await;
-    }
+    put_each(&client, [user("ada", "Ada", NOON), user("bob", "Bob", NOON), follow("bob", "ada", NOON)]).await;
     service.caught_up(&client).await;
     assert_eq!(service.stop().code(), Some(0));
     let mut service = Ripple::dev(&["--endpoint", &endpoint]).await;

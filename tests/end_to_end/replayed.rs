@@ -13,9 +13,8 @@ use support::database::embedded_endpoint;
 
 use crate::{
     NOON,
-    database::{LEDGER, TABLE, client, key, key_item, put, scan},
+    database::{LEDGER, TABLE, client, follow, key, key_item, put, put_each, scan},
     in_step,
-    items::follow,
     recount::right,
     ripple::{Ripple, json, said},
     small_town,
@@ -105,9 +104,7 @@ async fn a_replay_of_the_whole_stream_changes_nothing_under_either_ledger() {
     for ledger in LEDGERS {
         let service = Ripple::embedded(&["--ledger", ledger]).await;
         let (endpoint, client) = (service.endpoint.clone(), client(&service.endpoint));
-        for item in small_town() {
-            put(&client, item).await;
-        }
+        put_each(&client, small_town()).await;
         right(&client).await;
         let before = scan(&client, TABLE).await;
         let captured = captured(&client, &endpoint).await;
@@ -208,9 +205,7 @@ async fn what_lambda_gave_up_is_applied_under_receipts_and_refused_under_waterma
         let at = ["--endpoint", &endpoint, "--ledger", ledger];
         let service = Ripple::dev(&at).await;
         let client = client(&endpoint);
-        for item in small_town() {
-            put(&client, item).await;
-        }
+        put_each(&client, small_town()).await;
         right(&client).await;
         assert_eq!(service.stop().code(), Some(0));
         put(&client, follow("cy", "bob", NOON)).await;

@@ -15,7 +15,7 @@ use serde_json::Value;
 use support::command::{Ended, command};
 use tokio::{sync::mpsc, time::timeout};
 
-use crate::{database::put, items::item};
+use crate::database::{item, put};
 
 /// Longest wait for a line of the service, which is a debug build on a busy machine.
 const LINE_WAIT: Duration = Duration::from_mins(1);

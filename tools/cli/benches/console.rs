@@ -31,9 +31,6 @@ mod chromium;
 #[path = "../../../tests/end_to_end/database.rs"]
 #[expect(dead_code, reason = "the tests of the built command use all of it")]
 mod database;
-#[path = "../../../tests/end_to_end/items.rs"]
-#[expect(dead_code, reason = "as above")]
-mod items;
 #[path = "../../../tests/end_to_end/ripple.rs"]
 #[expect(dead_code, reason = "as above")]
 mod ripple;
