@@ -18,9 +18,11 @@ use engine::{
 };
 use keys::{counter::CounterKey, item::Item, key::Key};
 use operate::{
-    progress::Progress,
     tables::{Deployment, VerifyOptions},
-    verify::check::{Checked, FINDING, ReadPrice, WAITING, check},
+    verify::{
+        Progress,
+        check::{Checked, FINDING, ReadPrice, WAITING, check},
+    },
     why::{WhyRequest, why},
 };
 use serde_dynamo::AttributeValue;

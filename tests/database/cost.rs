@@ -22,7 +22,7 @@ use engine::{
     ledger::LedgerKind,
 };
 use expect_test::{Expect, expect};
-use infra::filters::{StreamTable, needed};
+use infra::mapping::{StreamTable, needed};
 use keys::{item::Item, key::Key};
 use store::{
     Store as _,

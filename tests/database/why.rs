@@ -14,7 +14,7 @@ use derive::{
 use engine::ledger::LedgerKind;
 use keys::{counter::CounterKey, item::Item, key::Key};
 use operate::{
-    failure::OperateError,
+    OperateError,
     tables::{Deployment, VerifyOptions},
     verify::{
         Finding,

@@ -36,7 +36,7 @@ use functions::{
     handler::{Function, engine},
 };
 use keys::{entity::Definition, item::Item, key::Key};
-use operate::{loss::keeps, verify::Finding};
+use operate::verify::{Finding, marks::keeps};
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
 use store::{Store as _, memory::MemoryStore};

@@ -23,8 +23,7 @@ use functions::{
 };
 use infra::{
     Stack,
-    filters::{Needed, StreamTable, criteria, needed},
-    mapping::{filters, mapping},
+    mapping::{Needed, StreamTable, criteria, filters, mapping, needed},
 };
 use saphyr::{LoadableYamlNode as _, Scalar, Yaml};
 use serde_json::{Map, Value, json};

@@ -38,10 +38,7 @@ use operate::verify::Finding;
 use serde_dynamo::AttributeValue;
 use serde_json::{Value, json};
 use store::memory::MemoryStore;
-use support::{
-    matching::{passes, read},
-    record::{self, Window},
-};
+use support::record::{self, Window, passes, read};
 
 use crate::{
     actors::repairing::target,

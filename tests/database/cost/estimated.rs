@@ -22,10 +22,9 @@ use derive::{
 use design::{
     Design,
     cost::{
-        Paid, Prices,
+        FanOutRate, Load, LoadError, Paid, Prices,
         bed::read_units,
         estimate::{MONTH_SECONDS, estimate, receipt_bytes},
-        load::{FanOutRate, Load, LoadError},
         usage::{LoadUsage, usage},
     },
 };
@@ -393,7 +392,7 @@ async fn each_entity_of_the_shipped_table_can_be_estimated() {
         let load = Load { rates: [(entity.name.clone(), 0.01)].into(), targets: [].into(), ..base.clone() };
         let used = usage(&design, &load, &|_, _, _, _| 0).await.unwrap();
         println!("{}: {:?} {}", entity.name, used.write_units, used.read_units);
-        let followed = design::followed::followed(&design, entity).map(|it| it.price.table + it.price.indexes);
+        let followed = design::price::followed(&design, entity).map(|it| it.price.table + it.price.indexes);
         // Others may write into the ledger alone.
         assert!(write_units(&used) > 0.0 || followed.is_none(), "{}: {followed:?}", entity.name);
         let is_tree = ["Folder", "Employee"].contains(&entity.name.as_str());

@@ -20,18 +20,14 @@ use aws_sdk_dynamodbstreams::{
 };
 use derive::{family::Family, write::Table};
 use design::cost::{
-    Prices,
+    FanOutRate, Load, Prices,
     estimate::{MONTH_SECONDS, estimate},
-    load::{FanOutRate, Load},
     usage::usage,
 };
 use engine::{batch::Engine, clock::Clock, jobs::ground::sweep::Swept, ledger::LedgerKind};
 use functions::handler::response;
 use futures::{FutureExt as _, future::BoxFuture};
-use infra::{
-    filters::{StreamTable, needed},
-    mapping::{filters, mapping},
-};
+use infra::mapping::{StreamTable, filters, mapping, needed};
 use jobs::Jobs;
 use keys::item::Item;
 use rand::{Rng as _, SeedableRng as _, rngs::StdRng};
@@ -39,12 +35,11 @@ use serde_dynamo::AttributeValue;
 use store::memory::MemoryStore;
 use stream::{
     checkpoint::MemoryCheckpoints,
+    failure::FolderDestination,
     function::{FunctionError, LambdaFunction},
     poller::EventSourceMapping,
     progress::Observer,
-    response::FolderDestination,
-    shared::Stream,
-    source::{ApiError, IteratorAt, ListedShard, RecordPage, ShardPage, StreamApi},
+    source::{ApiError, IteratorAt, ListedShard, RecordPage, ShardPage, Stream, StreamApi},
 };
 use tokio::{
     sync::watch,
@@ -217,7 +212,7 @@ fn deployed(function: &Arc<Noting>, ledger: LedgerKind) -> EventSourceMapping {
         mapping(&family.to_string(), ARN, &[family], ledger, filters),
         &Stream::over(Arc::clone(&function.stream) as Arc<dyn StreamApi>),
         Arc::clone(function) as Arc<dyn LambdaFunction>,
-        Arc::new(MemoryCheckpoints::new()),
+        Arc::new(MemoryCheckpoints::default()),
         Arc::new(FolderDestination::new("/nowhere")),
         Arc::new(Silent),
     );

@@ -47,8 +47,7 @@ use tokio::{
 
 use crate::{
     chromium::Browser,
-    database::{TABLE, key, key_item, put},
-    items::{follow, like, post, user},
+    database::{TABLE, follow, key, key_item, like, post, put, user},
     ripple::Ripple,
 };
 

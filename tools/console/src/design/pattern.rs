@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use ::design::{asked::PatternRequests, cost::bed::read_units};
+use ::design::{PatternRequests, cost::bed::read_units};
 use axum::{
     extract::{Query as Asked, State},
     http::StatusCode,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ::design::{
     Design,
-    cost::cast::{Cast, cast},
+    cost::world::{Cast, cast},
 };
 use derive::{
     change::{Change, Images},
