@@ -43,55 +43,30 @@
 //! - Lag: "global secondary indexes … are updated asynchronously, using an eventually consistent model". DynamoDB
 //!   developer guide, "Using global secondary indexes".
 
-mod call;
 mod database;
-mod ends;
-mod fault;
-mod lag;
-mod overlap;
-mod page_ends;
 
 use std::{
+    collections::BTreeSet,
+    fmt,
     future::{pending, poll_fn},
     sync::{Arc, Mutex, PoisonError},
     task::Poll::{Pending, Ready},
 };
 
 use derive::{
-    guard::{Guard, Purpose},
+    guard::{Ask, Guard, Purpose},
     query::{Consistency, Query},
-    write::{Action, Table, Transaction, Write},
+    write::{Action, Table, Transaction, Update, Write},
 };
 use keys::{item::Item, key::Key};
+use serde_dynamo::AttributeValue;
 
 use crate::{
-    Cursor, Outcome, Page, Reason, Segment, Store, StoreError, TransactOutcome, Units, Updated,
-    faulty::{database::Late, ends::brief, page_ends::PageEnds},
+    Busy, Cursor, Outcome, Page, Reason, Segment, Store, StoreError, TransactOutcome, Units, Updated,
+    faulty::database::Late,
 };
 
-// ---- Yielding to other callers ----
-
-/// Is ready at the second poll, and requests that one at once.
-async fn turn() {
-    let mut is_over = false;
-    poll_fn(|context| {
-        if std::mem::replace(&mut is_over, true) {
-            return Ready(());
-        }
-        context.waker().wake_by_ref();
-        Pending
-    })
-    .await;
-}
-
-#[cfg(test)]
-mod tests;
-
-pub use self::{
-    call::Call,
-    database::{Database, Lagging, Landed},
-    fault::Fault,
-};
+pub use self::database::{Database, Lagging, Landed};
 
 /// Whether a fault happens before or after the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -316,5 +291,501 @@ impl<D: Decider> Store for Faulty<D> {
         let late = || Late::Transact(transaction.clone());
         let done = self.database.memory().transact(transaction);
         self.change(Call::Transact(transaction), late, cancelled, done, described).await
+    }
+}
+
+// ---- Yielding to other callers ----
+
+/// Is ready at the second poll, and requests that one at once.
+async fn turn() {
+    let mut is_over = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut is_over, true) {
+            return Ready(());
+        }
+        context.waker().wake_by_ref();
+        Pending
+    })
+    .await;
+}
+
+// ---- Outcomes of calls with a fault ----
+
+impl<D: Decider> Faulty<D> {
+    pub(super) fn retry<T>(&self, call: &Call<'_>, how: &'static str) -> Result<T, StoreError> {
+        self.retry_of(call, None, how)
+    }
+
+    fn retry_of<T>(&self, call: &Call<'_>, fault: Option<&Fault>, how: &'static str) -> Result<T, StoreError> {
+        self.decider.ended(call, how);
+        let (operation, busy) = (call.operation(), fault.and_then(Fault::busy));
+        let (item, source) = (call.item(), how.into());
+        Err(StoreError::Retry { operation, item, busy, is_standing: false, is_unreachable: false, source })
+    }
+
+    fn denied<T>(&self, call: &Call<'_>) -> Result<T, StoreError> {
+        self.decider.ended(call, "denied");
+        let (operation, item, source) = (call.operation(), call.item(), "AccessDeniedException".into());
+        Err(StoreError::Retry { operation, item, busy: None, is_standing: true, is_unreachable: false, source })
+    }
+
+    pub(super) fn refused<T>(&self, call: &Call<'_>) -> Result<T, StoreError> {
+        self.decider.ended(call, "refused");
+        let (operation, item, source) = (call.operation(), call.item(), "ValidationException".into());
+        Err(StoreError::Reject { operation, item, source })
+    }
+
+    /// The outcome of a call that met other writers, or was throttled, before it was done.
+    fn conflicting<T>(
+        &self,
+        call: &Call<'_>,
+        fault: &Fault,
+        cancelled: impl FnOnce(&Fault) -> Option<T>,
+        described: impl FnOnce(&T) -> (String, Units),
+    ) -> Result<T, StoreError> {
+        match cancelled(fault) {
+            None => self.retry_of(call, Some(fault), "not done, other writers or throttled"),
+            Some(cancelled) => {
+                self.decider.ended(call, &described(&cancelled).0);
+                Ok(cancelled)
+            }
+        }
+    }
+}
+
+/// The reasons other than `None`, each with its position.
+fn brief(reasons: &[Reason]) -> String {
+    let some = reasons.iter().enumerate().filter(|(_, reason)| **reason != Reason::None);
+    some.map(|(at, reason)| format!("{at}: {reason:?}")).collect::<Vec<_>>().join(", ")
+}
+
+// ---- A call, as a decider and a trace see it ----
+
+/// A call of a store.
+#[derive(Clone, Copy, Debug)]
+pub enum Call<'a> {
+    /// Items by key.
+    Get(Table, &'a [Key]),
+    /// A page of a query.
+    Query(Table, &'a Query),
+    /// A page of a table.
+    Scan(Table),
+    /// One write.
+    Write(&'a Write),
+    /// A transaction.
+    Transact(&'a Transaction),
+}
+
+impl Call<'_> {
+    /// The operation, as DynamoDB names it.
+    #[must_use]
+    pub fn operation(&self) -> &'static str {
+        match self {
+            Self::Get(..) => "BatchGetItem",
+            Self::Query(..) => "Query",
+            Self::Scan(_) => "Scan",
+            Self::Write(write) => crate::operation(&write.action),
+            Self::Transact(_) => "TransactWriteItems",
+        }
+    }
+
+    /// True if it only reads.
+    #[must_use]
+    pub fn is_read(&self) -> bool {
+        matches!(self, Self::Get(..) | Self::Query(..) | Self::Scan(_))
+    }
+
+    /// Number of writes of the call; 0 if it only reads.
+    #[must_use]
+    pub fn n_writes(&self) -> usize {
+        match self {
+            Self::Write(_) => 1,
+            Self::Transact(transaction) => transaction.writes().len(),
+            Self::Get(..) | Self::Query(..) | Self::Scan(_) => 0,
+        }
+    }
+
+    /// The item, for a message.
+    pub(super) fn item(&self) -> String {
+        match self {
+            Self::Get(_, keys) => keys.first().map(ToString::to_string).unwrap_or_default(),
+            Self::Query(_, query) => query.pk.clone(),
+            Self::Scan(table) => format!("{table:?}"),
+            Self::Write(write) => write.key.to_string(),
+            Self::Transact(transaction) => {
+                transaction.writes().first().map(|write| write.key.to_string()).unwrap_or_default()
+            }
+        }
+    }
+}
+
+impl fmt::Display for Call<'_> {
+    /// For a reader of a trace: every item, and what is written.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Get(table, keys) => {
+                let keys: Vec<String> = keys.iter().map(ToString::to_string).collect();
+                write!(f, "gets {table:?} [{}]", keys.join(", "))
+            }
+            Self::Query(table, query) => {
+                let index = query.index.as_deref().unwrap_or_default();
+                write!(f, "queries {table:?} {index} for {} / {}…", query.pk, query.sk.first())
+            }
+            Self::Scan(table) => write!(f, "scans {table:?}"),
+            Self::Write(one) => write!(f, "writes [{}]", described(one)),
+            Self::Transact(transaction) => {
+                let writes: Vec<String> = transaction.writes().iter().map(described).collect();
+                write!(f, "transacts [{}]", writes.join(", "))
+            }
+        }
+    }
+}
+
+/// A short description of a write.
+fn described(write: &Write) -> String {
+    let (key, mut parts) = (&write.key, Vec::new());
+    match &write.action {
+        Action::Put(_) if write.table == Table::Ledger => parts.push(format!("put {key}")),
+        Action::Put(item) => {
+            let mut rest = item.clone();
+            rest.retain(|_, value| !matches!(value, AttributeValue::S(text) if *text == key.pk || *text == key.sk));
+            parts.extend([format!("put {key}"), attributes(&rest)]);
+        }
+        Action::Delete => parts.push(format!("delete {key}")),
+        Action::Check => parts.push(format!("check {key}")),
+        Action::Update(Update { set, remove, add, delete, count_from }) => {
+            parts.extend([format!("update {key}"), attributes(set)]);
+            parts.extend(add.iter().map(|(name, amount)| format!("{name}+{}", shown(amount))));
+            parts.extend(count_from.iter().map(|(name, from)| format!("{name}++ from {}", shown(from))));
+            parts.extend(delete.iter().map(|(name, elements)| format!("{name}-{}", shown(elements))));
+            parts.extend(remove.iter().map(|name| format!("-{name}")));
+        }
+    }
+    parts.extend(write.guard.iter().flat_map(|guard| &guard.asks).map(|ask| match &ask {
+        Ask::Absent => "if absent".to_owned(),
+        Ask::Present => "if present".to_owned(),
+        Ask::Lacks(attribute) => format!("if without {attribute}"),
+        Ask::Equal(attribute, value) => format!("if {attribute}={}", shown(value)),
+        Ask::Differs(attribute, value) => format!("if {attribute}<>{}", shown(value)),
+        Ask::AtLeast(attribute, value) => format!("if {attribute}>={}", shown(value)),
+        Ask::LacksOrEqual(attribute, value) => format!("if without {attribute} or {attribute}={}", shown(value)),
+        Ask::BelowOrLacksBoth(attribute, value, other) => {
+            format!("if without {attribute} and {other} or {attribute}<{}", shown(value))
+        }
+        Ask::LacksOrBelow(attribute, value) => format!("if without {attribute} or {attribute}<{}", shown(value)),
+    }));
+    parts.retain(|part| !part.is_empty());
+    parts.join(" ")
+}
+
+fn attributes(item: &Item) -> String {
+    item.iter().map(|(name, value)| format!("{name}={}", shown(value))).collect::<Vec<_>>().join(" ")
+}
+
+/// A value, formatted the same in every run: the attributes of a map in order of their names.
+fn shown(value: &AttributeValue) -> String {
+    match value {
+        AttributeValue::S(text) => format!("{text:?}"),
+        AttributeValue::N(text) => text.clone(),
+        AttributeValue::L(list) => format!("[{}]", list.iter().map(shown).collect::<Vec<_>>().join(", ")),
+        AttributeValue::M(map) => {
+            let map: Item = map.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+            format!("{{{}}}", attributes(&map))
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+// ---- Faults of calls ----
+
+/// A fault of a call. The table of [`faulty`](super) describes each on either side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It gets no response.
+    Unanswered,
+    /// Another writer's call is in flight on the item at this position of the transaction.
+    Conflict(usize),
+    /// The partitions of the items at these positions of the transaction are throttled.
+    Throttle(BTreeSet<usize>),
+    /// The caller dies.
+    Killed,
+    /// The call lands much later.
+    Late,
+    /// It never gets a response, and the caller lives.
+    Hung,
+    /// The caller lacks a permission.
+    Denied,
+    /// DynamoDB refuses the call, at any time.
+    Refused,
+}
+
+impl Fault {
+    pub(super) fn positions(&self) -> BTreeSet<usize> {
+        match self {
+            Self::Conflict(position) => BTreeSet::from([*position]),
+            Self::Throttle(positions) => positions.clone(),
+            Self::Unanswered | Self::Killed | Self::Late | Self::Hung | Self::Denied | Self::Refused => BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn busy(&self) -> Option<Busy> {
+        match self {
+            Self::Conflict(_) => Some(Busy::Conflict),
+            Self::Throttle(_) => Some(Busy::Throttled),
+            Self::Unanswered | Self::Killed | Self::Late | Self::Hung | Self::Denied | Self::Refused => None,
+        }
+    }
+}
+
+// ---- Pages are not of one moment: other callers write between them ----
+
+/// Ends of pages that were not continued yet, with the number of writes until then.
+#[derive(Debug, Default)]
+pub(super) struct PageEnds(Mutex<Vec<(Cursor, u64)>>);
+
+impl PageEnds {
+    /// True if the table was written since the previous page; `n_written` is the number of writes when this page was
+    /// read.
+    fn is_torn(&self, after: Option<&Cursor>, page: &Page, n_written: u64) -> bool {
+        let mut ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = after.and_then(|after| ends.iter().position(|(cursor, _)| cursor == after));
+        let is_torn = before.is_some_and(|at| ends.swap_remove(at).1 != n_written);
+        ends.extend(page.next.clone().map(|next| (next, n_written)));
+        is_torn
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::{FutureExt as _, executor::block_on, poll};
+    use keys::layout::{Index, Layout};
+
+    use super::*;
+
+    /// Decides the same for every call.
+    struct Says(Option<(Side, Fault)>);
+
+    impl Decider for Says {
+        fn fault(&self, _call: &Call<'_>) -> Option<(Side, Fault)> {
+            self.0.clone()
+        }
+
+        fn ended(&self, _call: &Call<'_>, _how: &str) {}
+
+        fn sends(&self, _guard: &Guard) -> bool {
+            true
+        }
+    }
+
+    fn layout() -> Layout {
+        let index = Index { name: "I".into(), pk: "IPK".into(), sk: "ISK".into(), projection: Some(vec![]) };
+        Layout { entity_type: Some("EntityType".into()), indexes: vec![index], ..Layout::of("PK", "SK") }
+    }
+
+    fn add(pk: &str) -> Write {
+        let add = [("Value".to_owned(), AttributeValue::N("1".to_owned()))].into();
+        let action = Action::Update(Update { add, ..Update::default() });
+        Write { table: Table::Main, key: Key::new(pk, "S"), action, guard: None }
+    }
+
+    fn value(database: &Database, pk: &str) -> Option<AttributeValue> {
+        database.memory().view(Table::Main, |items| items.get(&Key::new(pk, "S"))?.get("Value").cloned())
+    }
+
+    fn n(text: &str) -> AttributeValue {
+        AttributeValue::N(text.to_owned())
+    }
+
+    /// The outcome of a single addition, whether it was done, and its units for the caller.
+    fn added(side: Side, fault: Fault) -> (Option<bool>, bool, Units) {
+        let database = Arc::new(Database::new(layout(), 400));
+        let handle = Faulty::new(&database, Says(Some((side, fault))));
+        let write = add("P");
+        // A call with a response takes fewer than these polls.
+        let answer = block_on(async {
+            let mut call = Box::pin(handle.write(&write));
+            for _ in 0..4 {
+                if let std::task::Poll::Ready(answer) = poll!(&mut call) {
+                    return Some(answer);
+                }
+            }
+            None
+        });
+        let is_retry = answer.map(|answer| answer.is_err_and(|error| error.is_retry()));
+        let done = value(&database, "P") == Some(n("1"));
+        while database.land(0).is_some() {
+            assert!(!done && value(&database, "P") == Some(n("1")), "it lands once");
+        }
+        (is_retry, done, handle.answered())
+    }
+
+    #[test]
+    fn a_fault_is_before_the_call_or_after_it() {
+        let throttle = || Fault::Throttle(BTreeSet::from([0]));
+        for fault in [Fault::Unanswered, Fault::Conflict(0), throttle()] {
+            assert_eq!(added(Side::Before, fault.clone()), (Some(true), false, 0.0), "{fault:?}");
+            assert_eq!(added(Side::After, fault.clone()), (Some(true), true, 0.0), "{fault:?}");
+        }
+        assert_eq!(added(Side::Before, Fault::Killed), (None, false, 0.0));
+        assert_eq!(added(Side::After, Fault::Killed), (None, true, 0.0));
+        assert_eq!(added(Side::Before, Fault::Late), (None, false, 0.0), "it lands later");
+        assert_eq!(added(Side::After, Fault::Late), (Some(true), false, 0.0), "it lands later");
+    }
+
+    #[test]
+    fn a_transaction_is_cancelled_at_the_positions_and_its_units_are_counted_when_it_is_done() {
+        let database = Arc::new(Database::new(layout(), 400));
+        let transaction = Transaction::new(vec![add("P"), add("Q")]).unwrap();
+        let busy = Faulty::new(&database, Says(Some((Side::Before, Fault::Conflict(1)))));
+        let cancelled = TransactOutcome::Cancelled { reasons: vec![Reason::None, Reason::Busy(Busy::Conflict)] };
+        assert_eq!(block_on(busy.transact(&transaction)).unwrap(), cancelled);
+        assert_eq!((value(&database, "P"), busy.answered()), (None, 0.0));
+        let handle = Faulty::new(&database, Says(None));
+        block_on(handle.transact(&transaction)).unwrap();
+        assert_eq!((value(&database, "P"), handle.answered()), (Some(n("1")), 4.0));
+    }
+
+    #[test]
+    fn every_call_lets_others_run_before_it_is_done_and_after() {
+        let database = Arc::new(Database::new(layout(), 400));
+        let handle = Faulty::new(&database, Says(None));
+        let write = add("P");
+        let mut call = Box::pin(handle.write(&write));
+        assert!((&mut call).now_or_never().is_none());
+        assert_eq!(value(&database, "P"), None);
+        assert!((&mut call).now_or_never().is_none());
+        assert_eq!(value(&database, "P"), Some(n("1")));
+        assert!(call.now_or_never().is_some());
+    }
+
+    #[test]
+    fn an_index_lags_item_by_item() {
+        let database = Arc::new(Database::lagging(layout(), 400, Lagging::Indexes));
+        let handle = Faulty::new(&database, Says(None));
+        let query = Query::prefix(Some("I"), "I", "");
+        let found = || {
+            let page = block_on(handle.query(Table::Main, &query, None)).unwrap();
+            page.items.iter().map(|item| keys::item::text(item, "PK").unwrap().to_owned()).collect::<String>()
+        };
+        for pk in ["P", "Q"] {
+            let key = Key::new(pk, "S");
+            let mut item = layout().key_item(&key);
+            item.extend(["IPK", "ISK"].map(|name| (name.to_owned(), AttributeValue::S("I".to_owned()))));
+            let write = Write { table: Table::Main, key, action: Action::Put(item), guard: None };
+            block_on(handle.write(&write)).unwrap();
+        }
+        assert_eq!((found(), database.n_behind()), (String::new(), 2));
+        database.catch_up(1);
+        assert_eq!((found(), database.n_behind()), ("Q".to_owned(), 1));
+        database.catch_up(0);
+        assert_eq!((found(), database.n_behind()), ("PQ".to_owned(), 0));
+        let table = Query::prefix(None, "P", "");
+        assert_eq!(
+            block_on(handle.query(Table::Main, &table, None)).unwrap().items.len(),
+            1,
+            "the table itself never lags"
+        );
+        assert_eq!(database.take_records().len(), 2, "the stream has every record once");
+    }
+
+    /// Conflicts when calls overlap.
+    struct Overlaps;
+
+    impl Decider for Overlaps {
+        fn fault(&self, _call: &Call<'_>) -> Option<(Side, Fault)> {
+            None
+        }
+
+        fn conflicts(&self, _call: &Call<'_>) -> bool {
+            true
+        }
+
+        fn ended(&self, _call: &Call<'_>, _how: &str) {}
+
+        fn sends(&self, _guard: &Guard) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_transaction_and_another_write_of_its_item_conflict_only_while_both_are_under_way() {
+        let database = Arc::new(Database::new(layout(), 400));
+        let [one, other] = [(); 2].map(|()| Faulty::new(&database, Overlaps));
+        let both = Transaction::new(vec![add("P"), add("Q")]).unwrap();
+        let later = Transaction::new(vec![add("R"), add("Q")]).unwrap();
+        let (single, elsewhere) = (add("P"), add("S"));
+        block_on(async {
+            let mut first = Box::pin(one.transact(&both));
+            assert!(poll!(&mut first).is_pending());
+            let TransactOutcome::Cancelled { reasons } = other.transact(&later).await.unwrap() else {
+                panic!("it is done")
+            };
+            assert_eq!(reasons, [Reason::None, Reason::Busy(Busy::Conflict)]);
+            let error = other.write(&single).await.unwrap_err();
+            assert!(matches!(error, StoreError::Retry { busy: Some(Busy::Conflict), .. }), "{error}");
+            assert!(matches!(other.write(&elsewhere).await.unwrap(), Outcome::Done { .. }));
+            assert!(matches!(first.await.unwrap(), TransactOutcome::Done { .. }));
+            assert!(matches!(other.write(&single).await.unwrap(), Outcome::Done { .. }), "it is answered");
+
+            // Two single writes wait for each other, and a caller that is gone blocks nothing.
+            let mut write = Box::pin(one.write(&single));
+            assert!(poll!(&mut write).is_pending());
+            assert!(matches!(other.write(&single).await.unwrap(), Outcome::Done { .. }));
+            assert!(matches!(other.transact(&both).await.unwrap(), TransactOutcome::Cancelled { .. }));
+            drop(write);
+            assert!(matches!(other.transact(&both).await.unwrap(), TransactOutcome::Done { .. }));
+        });
+        assert_eq!(value(&database, "P"), Some(n("4")));
+    }
+
+    /// Stores the outcome of each call.
+    #[derive(Default)]
+    struct Keeps(Mutex<Vec<String>>);
+
+    impl Decider for &Keeps {
+        fn fault(&self, _call: &Call<'_>) -> Option<(Side, Fault)> {
+            None
+        }
+
+        fn ended(&self, _call: &Call<'_>, how: &str) {
+            self.0.lock().unwrap().push(how.to_owned());
+        }
+
+        fn sends(&self, _guard: &Guard) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn a_read_is_torn_if_the_table_is_written_between_its_halves_or_its_pages() {
+        // A page of 1 byte holds one item.
+        let database = Arc::new(Database::new(layout(), 1));
+        let write = |pk: &str| {
+            let outcome = database.memory().write(&add(pk)).now_or_never().unwrap().unwrap();
+            assert!(matches!(outcome, Outcome::Done { .. }));
+        };
+        ["P", "Q", "R"].into_iter().for_each(write);
+        let ends = Keeps::default();
+        let handle = Faulty::new(&database, &ends);
+        let segment = Segment { number: 0, of: 1 };
+        let next = |after| block_on(handle.scan(Table::Main, segment, after)).unwrap().next;
+        let first = next(None);
+        let second = next(first.clone());
+        write("P");
+        next(second);
+        next(first);
+        let keys = ["P", "Q"].map(|pk| Key::new(pk, "S"));
+        for is_written in [false, true] {
+            block_on(async {
+                let mut read = Box::pin(handle.get(Table::Main, &keys));
+                assert!(poll!(&mut read).is_pending());
+                assert!(poll!(&mut read).is_pending());
+                if is_written {
+                    write("R");
+                }
+                assert_eq!(read.await.unwrap().len(), 2);
+            });
+        }
+        assert_eq!(*ends.0.lock().unwrap(), ["read", "read", TORN, "read", "read", TORN]);
     }
 }

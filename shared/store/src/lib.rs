@@ -6,11 +6,13 @@
 //! - [`recording`] records the requests to a store.
 //! - [`observing`] writes nothing, and reports what each write would have done.
 //!
+//! [`check`] refuses a call that DynamoDB would refuse, before it is sent.
+//!
 //! The trait returns outcomes: a failed guard and a cancelled transaction are results, not errors. There are two kinds
 //! of [error](StoreError): one to retry, since its fate is unknown or the database was busy, and one that a person must
 //! handle.
 
-mod check;
+pub mod check;
 pub mod dynamo;
 mod expression;
 pub mod faulty;
@@ -18,7 +20,6 @@ pub mod memory;
 pub mod observing;
 mod outward;
 pub mod recording;
-pub mod refusal;
 
 use std::{future::Future, sync::Arc};
 
@@ -194,6 +195,15 @@ pub enum Reason {
 pub fn unheld<'a>(transaction: &'a Transaction, reasons: &'a [Reason]) -> impl Iterator<Item = &'a Write> {
     let with_reason = transaction.writes().iter().zip(reasons);
     with_reason.filter(|(_, reason)| **reason == Reason::GuardFailed).map(|(write, _)| write)
+}
+
+/// Why DynamoDB refuses a cancelled transaction at any time, if it does.
+#[must_use]
+pub fn rejected(reasons: &[Reason]) -> Option<String> {
+    reasons.iter().find_map(|reason| match reason {
+        Reason::Rejected(why) => Some(why.clone()),
+        _ => None,
+    })
 }
 
 /// Why an item could not be written at that moment.

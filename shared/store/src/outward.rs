@@ -118,7 +118,7 @@ mod tests {
     use derive::guard::Purpose;
     use keys::{
         entity::KeyTemplate,
-        tables::{EntityForm, KeyAttribute, KeyType, PK, SK, TableForms},
+        tables::{EntityForm, KeyType, PK, SK, TableForms},
     };
 
     use super::*;

@@ -399,7 +399,7 @@ impl Signer {
 
 #[cfg(test)]
 mod tests {
-    use aws_sdk_dynamodb::config::{BehaviorVersion, Builder, Region, retry::RetryConfig};
+    use aws_sdk_dynamodb::config::{BehaviorVersion, Builder, Region};
     use aws_sigv4::{
         http_request::{SignableBody, SignableRequest, SigningSettings, sign},
         sign::v4::SigningParams,

@@ -18,8 +18,10 @@ use keys::{
 use serde::{Deserialize, Serialize};
 use serde_dynamo::AttributeValue;
 
-use super::{DynamoStore, failed, stored::Stands};
-use crate::{Busy, Cursor, Page, Segment, StoreError, check};
+use crate::{
+    Busy, Cursor, Page, Segment, StoreError, check,
+    dynamo::{DynamoStore, Stands, failed},
+};
 
 /// Most keys of one call. Source: DynamoDB service quotas.
 const GET_KEYS_MAX: usize = 100;

@@ -1,18 +1,20 @@
 //! The tables that callers share, with the late calls.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 use derive::{
     query::{Consistency, Query},
-    write::{Table, Transaction, Write},
+    write::{Action, Table, Transaction, Write},
 };
 use futures::FutureExt as _;
 use keys::{item::Item, key::Key, layout::Layout};
 
-use super::{call::Call, lag::Lag, overlap::Flights};
-use crate::faulty::turn;
 use crate::{
     Cursor, Page, Store, StoreError,
+    faulty::{Call, turn},
     memory::{Judge, MemoryStore, RecordedChange},
 };
 
@@ -188,4 +190,111 @@ impl Database {
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // A panic here leaves no half-changed state.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+// ---- A view of the main table that lags behind it, item by item: the content of an index ----
+
+/// The view, and the changes that it has not applied yet, in order for each item.
+#[derive(Debug)]
+pub(super) struct Lag {
+    view: Arc<MemoryStore>,
+    behind: BTreeMap<Key, VecDeque<Option<Item>>>,
+}
+
+impl Lag {
+    pub(super) fn new(layout: Layout, page_bytes: usize) -> Self {
+        Self { view: Arc::new(MemoryStore::with_page_bytes(layout, page_bytes)), behind: BTreeMap::new() }
+    }
+
+    pub(super) fn view(&self) -> Arc<MemoryStore> {
+        Arc::clone(&self.view)
+    }
+
+    /// Adds a change of an item, to apply it later.
+    pub(super) fn note(&mut self, key: &Key, new: Option<&Item>) {
+        self.behind.entry(key.clone()).or_default().push_back(new.cloned());
+    }
+
+    /// Number of items that are behind.
+    pub(super) fn len(&self) -> usize {
+        self.behind.len()
+    }
+
+    /// Applies the next change of the item at this position.
+    pub(super) fn catch_up(&mut self, at: usize) {
+        let Some(key) = self.behind.keys().nth(at).cloned() else { return };
+        let changes = self.behind.get_mut(&key);
+        let new = changes.and_then(VecDeque::pop_front).flatten();
+        self.behind.retain(|_, changes| !changes.is_empty());
+        let action = new.map_or(Action::Delete, Action::Put);
+        let write = Write { table: Table::Main, key, action, guard: None };
+        // The main table accepted the write, so the view does too; and the model is never busy.
+        drop(self.view.write(&write).now_or_never());
+        drop(self.view.take_records());
+    }
+}
+
+// ---- Calls in flight: a transaction conflicts with another write of the same item while both are in flight ----
+
+/// The writes and transactions that were sent and have no response yet.
+#[derive(Debug, Default)]
+pub(super) struct Flights(Mutex<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    n_begun: u64,
+    under_way: BTreeMap<u64, Flight>,
+}
+
+#[derive(Debug)]
+struct Flight {
+    is_transaction: bool,
+    items: Vec<(Table, Key)>,
+}
+
+/// A call in flight, until it is dropped.
+#[derive(Debug)]
+pub(super) struct UnderWay<'a> {
+    flights: &'a Flights,
+    id: u64,
+}
+
+impl Flights {
+    /// The first position of this call whose item another call in flight writes, if one of the two is a transaction.
+    pub(super) fn met_by(&self, call: &Call<'_>) -> Option<usize> {
+        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let flight = Flight::of(call);
+        let is_held = |item: &(Table, Key)| {
+            let mut others = inner.under_way.values();
+            others.any(|other| (other.is_transaction || flight.is_transaction) && other.items.contains(item))
+        };
+        flight.items.iter().position(is_held)
+    }
+
+    /// A call begins.
+    pub(super) fn begin(&self, call: &Call<'_>) -> UnderWay<'_> {
+        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.n_begun += 1;
+        let id = inner.n_begun;
+        inner.under_way.insert(id, Flight::of(call));
+        UnderWay { flights: self, id }
+    }
+}
+
+impl Flight {
+    fn of(call: &Call<'_>) -> Self {
+        let writes = match call {
+            Call::Write(write) => std::slice::from_ref(*write),
+            Call::Transact(transaction) => transaction.writes(),
+            Call::Get(..) | Call::Query(..) | Call::Scan(_) => &[],
+        };
+        let items = writes.iter().map(|write| (write.table, write.key.clone())).collect();
+        Self { is_transaction: matches!(call, Call::Transact(_)), items }
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.flights.0.lock().unwrap_or_else(PoisonError::into_inner).under_way.remove(&self.id);
+    }
 }

@@ -16,8 +16,7 @@ use keys::{
     tables::TableForms,
 };
 
-use crate::memory::paged;
-use crate::{Cursor, Page};
+use crate::{Cursor, Page, memory::paged};
 
 /// The entries of an index, in its order: partition key and sort key of the index, key of the item.
 pub(super) type Places = BTreeSet<(String, String, Key)>;
