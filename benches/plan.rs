@@ -8,7 +8,7 @@
 //! and copies texts, and puts attributes in order. Next would be values that borrow from the event.
 
 use aws_lambda_events::event::dynamodb;
-use benches::record::event::Event;
+use benches::record::Event;
 use derive::{
     bucket::HeldBuckets,
     catalogue::Catalogue,

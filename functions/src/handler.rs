@@ -7,7 +7,7 @@ use derive::{catalogue::Catalogue, family::Family, schema::Schema};
 use engine::{
     batch::{Engine, Handled},
     clock::SystemClock,
-    ledger::settings::{SettingsError, claim},
+    ledger::{SettingsError, claim},
     registry::{Hold, RegistryWatch},
 };
 use serde_json::json;

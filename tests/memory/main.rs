@@ -23,7 +23,7 @@ use engine::{
     backoff::Patience,
     batch::Engine,
     park::Parking,
-    record::{Head, event::Lane},
+    record::{Head, Lane},
 };
 use jobs::Jobs;
 use keys::{

@@ -26,7 +26,7 @@ use engine::{
     account::Account,
     batch::{Engine, Handled},
     clock::Clock,
-    ledger::{LedgerKind, settings::recorded},
+    ledger::{LedgerKind, recorded},
     limits::FanOutLimits,
     sweep::Bounds,
 };

@@ -244,7 +244,7 @@ fn sdk_in_the_store(source: &SourceFile) -> Vec<String> {
 
 /// The parts of the engine in rows, the lowest first. A part may name the parts of the rows above its own in this list.
 const ENGINE_PARTS: [&str; 15] = [
-    "attribute clock contention counters fixture limits protocol record",
+    "attribute clock limits protocol record",
     "backoff",
     "requests input ledger",
     "account corrections registry",

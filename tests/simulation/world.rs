@@ -14,9 +14,9 @@ use derive::{
     write::{Action, Table, Transaction, Write},
 };
 use engine::{
+    account::Target,
     batch::{Engine, Handled},
     clock::Clock,
-    counters::Target,
     ledger::LedgerKind,
     sweep::Slice,
 };

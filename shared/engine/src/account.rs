@@ -10,20 +10,31 @@
 //! *Lag* is the time from a record's creation to the last write that it causes in the invocation. It covers one step:
 //! the counter's record causes the display, and the application's record causes the counter. DynamoDB Streams has whole
 //! seconds, rounded down, so a lag is up to a second too great.
+//!
+//! # Contention
+//!
+//! Every invocation counts conflicts and throttles by derivation, for its log and its metrics. They are not stored, and no derived count depends on them.
+//! They do not show which keys are hot: CloudWatch Contributor Insights for DynamoDB reports that.
+//!
+//! A refreshed item counts under the first derivation of its write. A throttle counts only if it remains after the
+//! SDK's own retries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
     catalogue::Catalogue,
+    derived::Items,
     family::Family,
     position::{DerivationAt, RecordAt},
-    schema::Unreadable,
+    schema::{Schema, Unreadable},
+    sources::sums,
+    tally::Tally,
     write::{Action, Table, Write},
 };
 use keys::{item::Item, key::Key, size::item_bytes};
-use store::Units;
+use store::{Busy, Units};
 
-use crate::{contention::Contention, counters::Target, ledger::parked_partition};
+use crate::ledger::parked_partition;
 
 #[cfg(doc)]
 use crate::limits::BrakeLimits;
@@ -70,7 +81,7 @@ pub struct Account {
     /// Age of the oldest record when the batch arrived, in milliseconds, if it is so old that other records may be
     /// lost: see [`loss`](crate::loss).
     pub late_ms: Option<u64>,
-    /// Records that arrived behind later ones of their shard: `batch::order` has the rule.
+    /// Records that arrived behind later ones of their shard: `batch` has the rule.
     pub n_out_of_order: usize,
     /// True if the oldest record is that old only because it was written before Ripple was attached to the table.
     pub is_first_backlog: bool,
@@ -338,13 +349,113 @@ impl Account {
     }
 }
 
+// ---- Contention: conflicts and throttles ----
+
+/// The conflicts and throttles of an invocation.
+#[derive(Clone, Debug, Default)]
+pub struct Contention {
+    derivations: BTreeMap<String, Conflicts>,
+    /// Conflicts and throttles outside of derivations: on the ledger's items, and of calls that were refused as a
+    /// whole.
+    elsewhere: Conflicts,
+}
+
+/// Numbers of conflicts and throttles.
+#[derive(Clone, Copy, Debug, Default)]
+struct Conflicts {
+    n_conflicts: u64,
+    n_throttles: u64,
+}
+
+impl Conflicts {
+    fn count(&mut self, busy: Busy) {
+        match busy {
+            Busy::Conflict => self.n_conflicts += 1,
+            Busy::Throttled => self.n_throttles += 1,
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.n_conflicts += other.n_conflicts;
+        self.n_throttles += other.n_throttles;
+    }
+}
+
+impl Contention {
+    /// Counts a call that found an item of this derivation busy; `None` if the item belongs to no derivation.
+    pub(crate) fn met(&mut self, derivation: Option<&str>, busy: Busy) {
+        match derivation {
+            Some(derivation) => self.derivations.entry(derivation.to_owned()).or_default().count(busy),
+            None => self.elsewhere.count(busy),
+        }
+    }
+
+    /// Adds the counts of another.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (derivation, met) in &other.derivations {
+            self.derivations.entry(derivation.clone()).or_default().add(*met);
+        }
+        self.elsewhere.add(other.elsewhere);
+    }
+
+    /// All calls that conflicted with another writer.
+    #[must_use]
+    pub fn n_conflicts(&self) -> u64 {
+        self.all().map(|met| met.n_conflicts).sum()
+    }
+
+    /// All calls that were throttled.
+    #[must_use]
+    pub fn n_throttles(&self) -> u64 {
+        self.all().map(|met| met.n_throttles).sum()
+    }
+
+    /// For each derivation, the numbers of conflicts and of throttles.
+    pub fn by_derivation(&self) -> impl Iterator<Item = (&str, u64, u64)> {
+        self.derivations.iter().map(|(derivation, met)| (derivation.as_str(), met.n_conflicts, met.n_throttles))
+    }
+
+    /// The number of conflicts and throttles of each derivation, for a log: `like-count 3, view-count 1`; `None` if
+    /// there are none.
+    #[must_use]
+    pub fn busy(&self) -> Option<String> {
+        let met = |(derivation, n_conflicts, n_throttles): (&str, u64, u64)| {
+            format!("{derivation} {}", n_conflicts + n_throttles)
+        };
+        let met: Vec<String> = self.by_derivation().map(met).collect();
+        (!met.is_empty()).then(|| met.join(", "))
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Conflicts> {
+        self.derivations.values().chain([&self.elsewhere])
+    }
+}
+
+// ---- The target of a count ----
+
+/// A count, identified by its derivation and its item.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Target {
+    /// Name of the derivation.
+    pub derivation: String,
+    /// The item with the count; for a roll-up, the bucket.
+    pub item: Key,
+}
+
+/// The sum over the shards of one counter.
+#[must_use]
+pub fn added_up(schema: &Schema, shards: &Items) -> Tally {
+    let mut all = Tally::default();
+    for tally in sums(schema, shards.values()).values() {
+        all.add(tally);
+    }
+    all
+}
+
 #[cfg(test)]
 mod tests {
-    use keys::key::Key;
-
     use super::*;
-    use crate::fixture::layout;
-    use crate::{account::Commit, ledger::receipt};
+    use crate::{account::Commit, fixture::layout, ledger::receipt};
 
     #[test]
     fn what_has_a_receipt_is_in_unless_it_is_parked() {
@@ -368,5 +479,22 @@ mod tests {
         ];
         let account = Account { commits, ..Account::default() };
         assert_eq!(account.received(), BTreeSet::from([RecordAt(1)]));
+    }
+
+    #[test]
+    fn conflicts_and_throttles_are_counted_by_derivation_and_all_together() {
+        let (mut contention, mut other) = (Contention::default(), Contention::default());
+        contention.met(Some("like-count"), Busy::Throttled);
+        contention.met(Some("like-count"), Busy::Conflict);
+        contention.met(Some("post-detail"), Busy::Conflict);
+        contention.met(None, Busy::Conflict);
+        other.met(Some("like-count"), Busy::Conflict);
+        other.met(None, Busy::Throttled);
+        contention.add(&other);
+        assert_eq!((contention.n_conflicts(), contention.n_throttles()), (4, 2));
+        assert_eq!(contention.busy().as_deref(), Some("like-count 3, post-detail 1"));
+        let by_derivation: Vec<_> = contention.by_derivation().collect();
+        assert_eq!(by_derivation, [("like-count", 2, 1), ("post-detail", 1, 0)]);
+        assert_eq!(Contention::default().busy(), None);
     }
 }

@@ -2,11 +2,24 @@
 //!
 //! *Keeps true*: every record of a batch is done, parked, refused, or at or behind the record that the response names.
 //! A record that cannot be handled blocks no other record.
+//!
+//! # Order
+//!
+//! The state of a tumbling window shows the order of a shard's batches, as far as the window goes.
+//!
+//! A watermark passes every earlier record of its shard, so under watermarks a record that arrives for the first time
+//! behind a later one is taken for a counted one. AWS delivers records in order the first time; only records that are
+//! processed more than once may be out of order. Source: DynamoDB developer guide, "DynamoDB Streams and Lambda
+//! triggers".
+//!
+//! *Keeps true*: the window's state has the sequence numbers of the batch that was handled last. A batch that begins
+//! before that one is reported: nothing shows whether its records were handled before. A redelivery of the last batch
+//! begins within it, and is harmless.
+//!
+//! *Not visible*: each window begins with an empty state, so nothing is compared across windows.
 
-pub(crate) mod applying;
 pub(crate) mod attempts;
 pub mod brake;
-mod order;
 
 use std::{
     pin::Pin,
@@ -15,6 +28,7 @@ use std::{
 
 use derive::{catalogue::Catalogue, change::Change, family::Family, schema::Schema};
 use futures::{future::maybe_done, poll};
+use serde_json::{Map, Value, json};
 use store::Store;
 
 use crate::{
@@ -24,17 +38,20 @@ use crate::{
     clock::Clock,
     context::{Context, Recent},
     corrections::Corrections,
-    count::Counter,
+    count::{Counter, Session, ShardSession, exceptions::DIED},
+    fan_out,
     input::{Batch, Occasion},
-    jobs::pulse,
-    ledger::{LedgerKind, spread::Spread, watermarks::Sequence},
+    jobs::{Worker, pulse},
+    ledger::{LedgerKind, Receipts, Spread, watermarks::Sequence},
     limits::{BrakeLimits, FanOutLimits, SpreadLimits},
-    loss,
-    plan::{self, Planning},
+    look::listing,
+    loss, park,
+    plan::{self, Asked, Planning},
     protocol::{LeftOut, ProtocolStep},
     publishing::{self, RegistryError},
-    record::{EventError, event::Event},
+    record::{Event, EventError, Lane},
     registry::RegistryWatch,
+    requests::OwnImages,
 };
 
 /// Default grace period between a removal and the start of its cascade, in milliseconds: 25 hours, longer than the
@@ -165,7 +182,7 @@ impl<S: Store> Engine<S> {
         let published = publishing::publish(context, deadline_ms).await?;
         let event = Event::parse(event)?;
         let patience = Patience::new(context.clock.as_ref(), deadline_ms).keeping(&standing);
-        let mut session = applying::open(context, &event.lane).ok_or(HandleError::NoShard)?;
+        let mut session = open_session(context, &event.lane).ok_or(HandleError::NoShard)?;
 
         // The read runs while the records are decoded and planned, which takes about as long.
         let counter = Counter::new(context);
@@ -179,7 +196,7 @@ impl<S: Store> Engine<S> {
         let braked = brake::hold(context, &planned, &batch).await?;
         let mut account = Account { braked, ..Account::of(&planned) };
         account.commits.extend(published);
-        let images = applying::images(context, &batch);
+        let images = own_images(context, &batch);
         if planned.iter().any(Planning::counts) {
             (&mut reading).await;
             counter.open(&mut session, Pin::new(&mut reading).take_output().flatten(), &batch, &mut account).await;
@@ -195,32 +212,23 @@ impl<S: Store> Engine<S> {
         // Only watermarks rest on the order.
         let is_ordered = session.shard_key().is_some();
         if first.is_some() && is_ordered {
-            order::report(event.state, &batch, &mut account);
+            report_order(event.state, &batch, &mut account);
         }
         pulse::see(context, &batch, &mut account).await;
         if attempt.is_singly() {
             for planning in one_by_one(&mut planned) {
-                Box::pin(applying::handle_one(
-                    context,
-                    planning,
-                    &attempt,
-                    &mut session,
-                    &images,
-                    &batch,
-                    &mut account,
-                ))
-                .await;
+                Box::pin(handle_one(context, planning, &attempt, &mut session, &images, &batch, &mut account)).await;
             }
         } else {
             let asked = plan::sorted(context, &mut planned);
-            applying::apply(context, asked, &mut session, &images, &batch, &mut account).await;
+            apply(context, asked, &mut session, &images, &batch, &mut account).await;
         }
         attempts::end(context, &attempt, &batch, &mut account).await;
 
-        let failed_from = applying::failed_from(context, &account, &batch);
-        let state = event.state.map(|state| {
-            if is_ordered { order::next_state(state, failed_from.as_deref(), &batch) } else { state.to_owned() }
-        });
+        let failed_from = failed_from(context, &account, &batch);
+        let state = event
+            .state
+            .map(|state| if is_ordered { next_state(state, failed_from.as_deref(), &batch) } else { state.to_owned() });
         account.standing = standing.get().cloned();
         let changes = batch.records.into_iter().map(|record| record.change.ok()).collect();
         Ok(Handled { changes, account, failed_from, state })
@@ -265,4 +273,150 @@ pub enum HandleError {
         /// Some of them, by event and key, each with the reason.
         items: Vec<String>,
     },
+}
+
+// ---- Applying the effects of records, in the order of the steps ----
+
+/// The ledger for a batch; `None` if the ledger is one of watermarks and the event names no shard.
+pub(crate) fn open_session<'a, S: Store>(context: &'a Context<S>, lane: &Lane) -> Option<Session<'a>> {
+    let counts = context.families.contains(&Family::Additive);
+    // A function that counts nothing needs no ledger.
+    if context.ledger == LedgerKind::Watermarks && counts {
+        let has_own_mark = context.takes(ProtocolStep::MarkPerShard);
+        return ShardSession::of(lane, has_own_mark).map(Session::Watermarks);
+    }
+    let by_position = context.takes(ProtocolStep::ReasonsByPosition);
+    Some(Session::Receipts(Receipts::new(&context.schema.layout, by_position)))
+}
+
+/// Handles one record of a batch whose earlier attempts died.
+async fn handle_one<S: Store>(
+    context: &Context<S>,
+    planning: &mut Planning<'_>,
+    attempt: &Attempt,
+    session: &mut Session<'_>,
+    images: &OwnImages,
+    batch: &Batch<'_>,
+    account: &mut Account,
+) {
+    if !planning.asks() {
+        return;
+    }
+    let id = planning.id().into_owned();
+    if attempt.is_deadly(&id) {
+        planning.planned = Err(DIED.to_owned());
+    }
+    attempts::begin(context, attempt, &id, batch, account).await;
+    let asked = plan::sorted(context, std::slice::from_mut(planning));
+    apply(context, asked, session, images, batch, account).await;
+}
+
+/// Applies the planned effects of records.
+pub(crate) async fn apply<S: Store>(
+    context: &Context<S>,
+    asked: Asked,
+    session: &mut Session<'_>,
+    images: &OwnImages,
+    batch: &Batch<'_>,
+    account: &mut Account,
+) {
+    // Listing comes before counting: a change that was counted first would not be parked with its listing.
+    listing::list(context, asked.listings, batch, account).await;
+    // Boxed, so that the callers' futures stay small.
+    Box::pin(Counter::new(context).add(asked.entries, session, batch, account)).await;
+    for (position, cause) in asked.failed_looks {
+        park::park(context, position, [], &cause, batch, account).await;
+    }
+    Box::pin(fan_out::look(context, asked.requests, Some(images), batch, account)).await;
+    Box::pin(Worker::new(context).touch(asked.ground, batch, account)).await;
+}
+
+/// The images that the records of a batch have of their own items.
+pub(crate) fn own_images<S: Store>(context: &Context<S>, batch: &Batch<'_>) -> OwnImages {
+    let changes = batch.records.iter().map(|record| record.change.as_ref().ok());
+    OwnImages::of(changes, !context.takes(ProtocolStep::ImageOfItsOwn))
+}
+
+pub(crate) fn failed_from<S: Store>(context: &Context<S>, account: &Account, batch: &Batch<'_>) -> Option<String> {
+    let lowest = if context.takes(ProtocolStep::LowestUndone) {
+        account.undone.first_key_value()
+    } else {
+        account.undone.last_key_value()
+    };
+    lowest.map(|(position, _)| {
+        let record = batch.record(*position);
+        record.and_then(|record| record.head.sequence_number.clone()).unwrap_or_default()
+    })
+}
+
+// ---- The order of a shard's batches, as far as the state of a tumbling window shows it ----
+
+/// Member of the state: the first and the last sequence number of the batch that was handled last, as texts. Lambda
+/// keeps the state during a deployment, so it is stable.
+const HANDLED: &str = "handled";
+
+/// Counts and logs records that arrived behind later ones: a watermark may have passed them.
+///
+/// There is no mark of a possible loss: most such records were counted before, and nothing shows which were not.
+fn report_order(state: Option<&str>, batch: &Batch<'_>, account: &mut Account) {
+    let behind = out_of_order(state, batch);
+    account.n_out_of_order = behind.len();
+    if let Some(first) = behind.first() {
+        tracing::warn!(
+            n_records = behind.len(),
+            sequence_number = first,
+            shard = batch.lane.shard,
+            "records may be lost: they arrived after later records of their shard"
+        );
+    }
+}
+
+/// The sequence numbers that arrive behind later ones: within the batch, or behind the batch that was handled last.
+fn out_of_order<'a>(state: Option<&str>, batch: &'a Batch<'_>) -> Vec<&'a str> {
+    let numbers: Vec<(&str, Sequence)> = numbers(batch).collect();
+    let handled = state.and_then(|state| handled(&parsed(state)));
+    let is_before = |first: Sequence| numbers.first().is_some_and(|(_, number)| *number < first);
+    let mut latest = handled.filter(|[first, _]| is_before(*first)).map(|[_, last]| last);
+    let mut behind = Vec::new();
+    for (text, number) in numbers {
+        if latest.is_some_and(|latest| number < latest) {
+            behind.push(text);
+        } else {
+            latest = Some(number);
+        }
+    }
+    behind
+}
+
+/// The state that the response returns. Records from `failed_from` on are not done.
+fn next_state(state: &str, failed_from: Option<&str>, batch: &Batch<'_>) -> String {
+    let end = failed_from.map(Sequence::parse);
+    // A failed record without a readable number fails the whole batch.
+    let is_done = |number: &Sequence| end.is_none_or(|end| end.is_some_and(|end| *number < end));
+    let done: Vec<(&str, Sequence)> = numbers(batch).filter(|(_, number)| is_done(number)).collect();
+    let first = done.iter().min_by_key(|(_, number)| *number);
+    let last = done.iter().max_by_key(|(_, number)| *number);
+    let (Some((first, _)), Some((last, _))) = (first, last) else { return state.to_owned() };
+    let mut members = parsed(state);
+    members.insert(HANDLED.to_owned(), json!([first, last]));
+    Value::Object(members).to_string()
+}
+
+/// The members of a state; none if it is no object.
+fn parsed(state: &str) -> Map<String, Value> {
+    serde_json::from_str(state).unwrap_or_default()
+}
+
+fn handled(state: &Map<String, Value>) -> Option<[Sequence; 2]> {
+    let numbers = state.get(HANDLED)?.as_array()?;
+    let number = |at: usize| numbers.get(at)?.as_str().and_then(Sequence::parse);
+    Some([number(0)?, number(1)?])
+}
+
+/// The readable sequence numbers of the batch, in the order of its records.
+fn numbers<'a>(batch: &'a Batch<'_>) -> impl Iterator<Item = (&'a str, Sequence)> {
+    batch.records.iter().filter_map(|record| {
+        let text = record.head.sequence_number.as_deref()?;
+        Some((text, Sequence::parse(text)?))
+    })
 }

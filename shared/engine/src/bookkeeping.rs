@@ -3,7 +3,7 @@
 //! The code that writes an item also creates its sample, with placeholders such as `{EventId}` in its key, so keys and
 //! attributes here match the written ones.
 
-mod swept;
+use std::collections::BTreeSet;
 
 use derive::{
     coalesce::Counted,
@@ -16,27 +16,29 @@ use derive::{
 use keys::{item::Item, job::JobKey, key::Key, layout::Layout};
 
 use crate::{
+    account::Target,
     batch::{
         SETTLE_MS,
         attempts::{self, Attempt, NOTE_KEPT_S},
         brake::UnreadableReason,
     },
-    count::{exceptions::excepting, recount},
-    counters::Target,
+    count::{self, exceptions::excepting},
     fan_out,
     job::Job,
     jobs::{
-        ground::deletions::{Listed, page_of_list},
+        deletions::{Listed, page_of_list},
         pulse::{Heard, pulse},
     },
-    ledger::{
-        LedgerKind, PROOF_KEPT_S, receipt, receipt_of, settings,
-        shard::{announcing, shard_key},
-    },
+    ledger::{self, LedgerKind, PROOF_KEPT_S, announcing, receipt, receipt_of, shard_key},
     look::listing,
     loss::{Mark, POSSIBLE_LOSS_MS},
     park::Parking,
-    record::{Head, event::Lane},
+    record::{Head, Lane},
+    registry,
+    sweep::{
+        Round,
+        suspects::{SUSPECT_KEPT_S, Suspect},
+    },
 };
 
 /// One of the service's own items.
@@ -70,141 +72,133 @@ pub enum Life {
 /// A sample of each of the service's own items.
 #[must_use]
 pub fn kept(layout: &Layout) -> Vec<Kept> {
-    let mut kept = proofs(layout);
-    kept.extend(parked(layout));
-    kept.extend(lists(layout));
-    kept.extend(notes(layout));
-    kept.extend(loss(layout));
-    kept.extend(pulses(layout));
-    let purpose = "the current hour, for the sums of the last hours or days";
-    kept.extend(of(layout, "clock", purpose, Life::Forever, [derive::clock::moves_to(0)]));
-    kept.extend(ground(layout));
-    kept.extend(swept::swept(layout));
-    kept.extend(swept::repairs(layout));
-    kept.extend(swept::registered(layout));
-    kept
+    let mut samples = Samples { layout, kept: Vec::new() };
+    for add in [proofs, parked, lists, notes, loss, pulses, jobs, swept, repairs, registered] {
+        add(&mut samples, layout);
+    }
+    samples.kept
+}
+
+/// The samples so far.
+struct Samples<'a> {
+    layout: &'a Layout,
+    kept: Vec<Kept>,
+}
+
+impl Samples<'_> {
+    /// Adds a sample of the item of each of these writes.
+    fn add(&mut self, name: &'static str, purpose: &'static str, life: Life, writes: impl IntoIterator<Item = Write>) {
+        let is_key = |name: &str| name == self.layout.pk || name == self.layout.sk;
+        self.kept.extend(writes.into_iter().map(|write| {
+            let attributes = match write.action {
+                Action::Put(item) => item,
+                Action::Update(update) => update.set.into_iter().chain(update.add).collect(),
+                Action::Delete | Action::Check => Item::default(),
+            };
+            let attributes = attributes.into_iter().filter(|(name, _)| !is_key(name)).collect();
+            Kept { name, purpose, table: write.table, key: write.key, attributes, life }
+        }));
+    }
 }
 
 const EVENT: &str = "{EventId}";
 
-fn proofs(layout: &Layout) -> Vec<Kept> {
-    let stream_arn = Some("arn:aws:dynamodb:region:account:table/name/stream/{StreamLabel}".to_owned());
-    let lane = Lane { stream_arn, shard: Some("{ShardId}".to_owned()) };
-    let shard = shard_key(&lane);
-    let mut kept: Vec<Kept> = of(
-        layout,
+fn proofs(samples: &mut Samples<'_>, layout: &Layout) {
+    let shard = shard_key(&lane());
+    samples.add(
         "receipt",
         "proof that a change is in; in the transaction of its effects, put if absent",
         Life::Seconds(PROOF_KEPT_S),
         [receipt(layout, EVENT, 0)],
-    )
-    .collect();
-    kept.extend(of(
-        layout,
-        "stream shard",
+    );
+    samples.add("stream shard",
         "under watermarks: the numbers of counter shards with which the stream shard began (`Shards:{Derivation}`), and \
          whether it has exceptions",
         Life::Seconds(PROOF_KEPT_S),
         shard.as_ref().map(|key| announcing(key, 0)),
-    ));
-    kept.extend(of(
-        layout,
-        "exception",
+    );
+    samples.add("exception",
         "under watermarks: a change of the stream shard that is parked although no watermark says so. Its sequence number \
          has 41 digits, so that a batch reads its exceptions by a range",
         Life::Seconds(PROOF_KEPT_S),
         shard.as_ref().map(|key| excepting(layout, key, &change(), None, 0)),
-    ));
-    kept.extend(of(
-        layout,
+    );
+    samples.add(
         "settings",
         "of which kind the ledger is; a function configured otherwise refuses to start",
         Life::Forever,
-        [settings::record(layout, LedgerKind::Receipts)],
-    ));
-    kept
+        [ledger::kind_record(layout, LedgerKind::Receipts)],
+    );
 }
 
-fn parked(layout: &Layout) -> Vec<Kept> {
+fn parked(samples: &mut Samples<'_>, layout: &Layout) {
     let head = Head { id: Some(EVENT.to_owned()), ..Head::default() };
     let lane = Lane::default();
-    let of_family = |family| {
+    for family in [Family::Additive, Family::LevelTriggered] {
         let (counter, exception) = (None, None);
         let parking = Parking { head: &head, record: "{}", cause: "why", family, lane: &lane, counter, exception };
         let purpose =
             "a change that cannot be applied: the whole record, compressed, in parts of 350 KB, with its cause";
-        of(layout, "parked change", purpose, Life::Until("it is redriven"), parking.writes(layout, 0))
-    };
-    [Family::Additive, Family::LevelTriggered].into_iter().flat_map(of_family).collect()
+        samples.add("parked change", purpose, Life::Until("it is redriven"), parking.writes(layout, 0));
+    }
 }
 
-fn lists(layout: &Layout) -> Vec<Kept> {
+fn lists(samples: &mut Samples<'_>, layout: &Layout) {
     let (item, derivation) = (Key::new("{ItemPK}", "{ItemSK}"), "{Derivation}");
     let unreadable = Unreadable { attribute: "name".to_owned(), why: "why".to_owned() };
     let target = Target { derivation: derivation.to_owned(), item: item.clone() };
-    let mut kept: Vec<Kept> = of(
-        layout,
+    samples.add(
         "unreadable item",
         "an item that a derivation cannot interpret, and so counts as absent",
         Life::Until("the item can be read"),
         [listing::listed(layout, derivation, &item, Some(&unreadable), 0)],
-    )
-    .collect();
-    kept.extend(of(
-        layout,
-        "held reason",
+    );
+    samples.add("held reason",
         "since when batches were held for items that cannot be read for this reason; they are held once under a catalogue",
         Life::Forever,
         [UnreadableReason::of(derivation, &unreadable).note(layout, "{CatalogueDigest}", 0)],
-    ));
-    kept.extend(of(
-        layout,
+    );
+    samples.add(
         "count to be recounted",
         "the target of a change that was refused, since the ledger does not show whether it is in",
         Life::Until("a person deletes it"),
-        recount::listed(layout, &change(), &[target], "why", 0),
-    ));
-    kept
+        count::listed(layout, &change(), &[target], "why", 0),
+    );
 }
 
-fn notes(layout: &Layout) -> Vec<Kept> {
+fn notes(samples: &mut Samples<'_>, layout: &Layout) {
     let note = attempts::key(&["{Families}".to_owned()], EVENT);
-    of(
-        layout,
+    samples.add(
         "note of an attempt",
         "which attempt at a batch this is, and which record was in progress; named by the batch's first record",
         Life::Seconds(NOTE_KEPT_S),
         [Attempt::whole(EVENT).note(layout, note, Some(EVENT), 0)],
-    )
-    .collect()
+    );
 }
 
-fn loss(layout: &Layout) -> Vec<Kept> {
-    let stream_arn = Some("arn:aws:dynamodb:region:account:table/name/stream/{StreamLabel}".to_owned());
-    let lane = Lane { stream_arn, shard: Some("{ShardId}".to_owned()) };
-    let mut mark = Mark::new(Family::Additive, &lane, POSSIBLE_LOSS_MS, 0);
+fn loss(samples: &mut Samples<'_>, layout: &Layout) {
+    let mut mark = Mark::new(Family::Additive, &lane(), POSSIBLE_LOSS_MS, 0);
     "{Family}".clone_into(&mut mark.family);
     let purpose = "a batch came whose oldest record was 20 hours old or older, so that the stream may have dropped others; \
                    put once an hour at most";
-    of(
-        layout,
+    samples.add(
         "mark of a possible loss",
         purpose,
         Life::Until("a verify finds nothing of the family that can be corrected"),
         [mark.write(layout)],
-    )
-    .collect()
+    );
 }
 
-fn pulses(layout: &Layout) -> Vec<Kept> {
+fn pulses(samples: &mut Samples<'_>, layout: &Layout) {
     let purpose = "the sweep writes it at each run, if there may be cascades; its record shows a function at work";
-    let mut kept: Vec<Kept> = of(layout, "pulse", purpose, Life::Forever, [pulse(0)]).collect();
+    samples.add("pulse", purpose, Life::Forever, [pulse(0)]);
     let purpose = "when a function handled its first pulse and its last; without a late one no cascade begins";
-    kept.extend(of(layout, "handled pulse", purpose, Life::Forever, [Heard::sample("{Families}").write(layout)]));
-    kept
+    samples.add("handled pulse", purpose, Life::Forever, [Heard::sample("{Families}").write(layout)]);
+    let purpose = "the current hour, for the sums of the last hours or days";
+    samples.add("clock", purpose, Life::Forever, [derive::clock::moves_to(0)]);
 }
 
-fn ground(layout: &Layout) -> Vec<Kept> {
+fn jobs(samples: &mut Samples<'_>, layout: &Layout) {
     let (derivation, key) = ("{Derivation}", Key::new("{ItemPK}", "{ItemSK}"));
     let job = JobKey { derivation: derivation.to_owned(), id: EVENT.to_owned() };
     let removal = Removal { owner: key.clone(), absent: vec![key.clone()], named: Vec::new() };
@@ -213,81 +207,111 @@ fn ground(layout: &Layout) -> Vec<Kept> {
     let job_key = job.key();
     let job = Write { table: Table::Main, key: job_key.clone(), action: Action::Put(item), guard: None };
     let started = receipt_of(layout, &Key::new(format!("RECEIPT#{EVENT}"), derivation), 0);
-    let mut kept: Vec<Kept> = of(
-        layout,
+    samples.add(
         "job",
         "a cascade: what was removed, and how far the deletion is; its records in the stream drive it. Spread over 8 \
          partitions, `JOBS#00` to `JOBS#07`",
         Life::Until("it has ended; it lists 25 hours after the removal, and deletes 25 hours after that"),
         [job],
-    )
-    .collect();
-    kept.extend(of(
-        layout,
+    );
+    samples.add(
         "entry of the queue",
         "when a job is to be looked at: when a cascade is due, and when a job that runs would have stood still for 20 \
          minutes. Spread over 8 partitions, `DUE#00` to `DUE#07`",
         Life::Until("the sweeper has looked at the job"),
         [due],
-    ));
+    );
     let listed = Listed { key: key.clone(), digest: "{Digest}".to_owned() };
-    kept.extend(of(
-        layout,
+    samples.add(
         "list of a cascade",
         "what hung on the removed item when the job listed it, with a digest of each; nothing else is deleted",
         Life::Seconds(PROOF_KEPT_S),
         [page_of_list(layout, &job_key, (0, 0), &[listed], 0)],
-    ));
+    );
     let (job, noted) = fan_out::samples(layout, derivation, &key);
-    kept.extend(of(
-        layout,
-        "job of a fan-out",
+    samples.add("job of a fan-out",
         "which source changed, and how far the items that follow from it are looked at; its records in the stream drive \
          it. `Until` is where it goes on to when the source changed meanwhile, and `Round` \
          says that it has been to the end; `FreeAt` is when it may write again. `Paused` stands on a job of either kind \
          that an operator holds",
         Life::Until("it has ended"),
         [job],
-    ));
-    kept.extend(of(
-        layout,
-        "note of a search",
+    );
+    samples.add("note of a search",
         "what an index was searched for, to be searched for again when it has had time; and, in each partition, how far \
          a sweep is. Spread over 8 partitions, `AGAIN#00` to `AGAIN#07`",
         Life::Until("it is searched for again, a quarter of an hour later"),
         noted,
-    ));
-    kept.extend(of(
-        layout,
+    );
+    samples.add(
         "receipt of a start",
         "proof that a removal has started its cascade, under either ledger",
         Life::Seconds(PROOF_KEPT_S),
         [started],
-    ));
-    kept
+    );
+}
+
+fn swept(samples: &mut Samples<'_>, layout: &Layout) {
+    let item = Key::new("{ItemPK}", "{ItemSK}");
+    let round =
+        Round { after: Some(item.clone()), after_suspect: Some(String::new()), last_ms: Some(0), ..Round::default() };
+    let suspect = Suspect {
+        item: item.clone(),
+        entity: "{Entity}".to_owned(),
+        derivations: vec!["{Derivation}".to_owned()],
+        named: BTreeSet::from([item]),
+        difference: "checksum".to_owned(),
+        noted_at_ms: 0,
+    };
+    samples.add(
+        "place of the sweep",
+        "how far the sweep's round over the table is, and how long the one before took; moved while it stands where it \
+         was read",
+        Life::Forever,
+        [round.write(layout)],
+    );
+    samples.add(
+        "suspect",
+        "an item of which a derived part differed when the sweep looked; of values a checksum alone",
+        Life::Seconds(SUSPECT_KEPT_S),
+        [suspect.note(layout, None)],
+    );
+}
+
+fn repairs(samples: &mut Samples<'_>, layout: &Layout) {
+    let counter = Key::new("{ItemPK}", "{ItemSK}");
+    samples.add(
+        "right to repair counts",
+        "the run of `ripple repair` that began last; no other adds to a count",
+        Life::Forever,
+        [ledger::right(layout, "{Run}", 0)],
+    );
+    samples.add(
+        "receipt of a repair",
+        "proof that a run has repaired a count; in the transaction of what it adds, put if absent",
+        Life::Seconds(PROOF_KEPT_S),
+        [ledger::repair_receipt(layout, "{Run}", "{Derivation}", &counter, 0)],
+    );
+}
+
+fn registered(samples: &mut Samples<'_>, layout: &Layout) {
+    let families = [Family::Additive, Family::LevelTriggered];
+    samples.add(
+        "registry",
+        "which derivations the functions of a family have, as what, since when, and since when they are filled; each \
+         instance looks at it, and publishes its own when it has others. An item for each family",
+        Life::Forever,
+        families.map(|family| registry::sample(layout, family)),
+    );
+}
+
+fn lane() -> Lane {
+    let stream_arn = Some("arn:aws:dynamodb:region:account:table/name/stream/{StreamLabel}".to_owned());
+    Lane { stream_arn, shard: Some("{ShardId}".to_owned()) }
 }
 
 fn change() -> Counted {
     Counted { position: RecordAt(0), id: EVENT.to_owned(), sequence_number: "1".to_owned(), amounts: Vec::new() }
-}
-
-fn of(
-    layout: &Layout,
-    name: &'static str,
-    purpose: &'static str,
-    life: Life,
-    writes: impl IntoIterator<Item = Write>,
-) -> impl Iterator<Item = Kept> {
-    let is_key = |name: &str| name == layout.pk || name == layout.sk;
-    writes.into_iter().map(move |write| {
-        let attributes = match write.action {
-            Action::Put(item) => item,
-            Action::Update(update) => update.set.into_iter().chain(update.add).collect(),
-            Action::Delete | Action::Check => Item::default(),
-        };
-        let attributes = attributes.into_iter().filter(|(name, _)| !is_key(name)).collect();
-        Kept { name, purpose, table: write.table, key: write.key, attributes, life }
-    })
 }
 
 #[cfg(test)]

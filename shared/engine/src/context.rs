@@ -6,14 +6,15 @@ use std::{
 };
 
 use derive::{catalogue::Catalogue, family::Family, position::RecordAt, schema::Schema, write::Table};
-use keys::key::Key;
-use store::Units;
+use keys::{item::Item, key::Key};
+use store::{Store, Units};
 
 use crate::{
     account::Commit,
+    backoff::{GaveUp, Patience},
     clock::Clock,
     corrections::Corrections,
-    ledger::{LedgerKind, spread::Spread},
+    ledger::{LedgerKind, Spread},
     limits::{BrakeLimits, FanOutLimits},
     protocol::{LeftOut, ProtocolStep},
     registry::RegistryWatch,
@@ -66,6 +67,15 @@ impl<S> Context<S> {
             causes: BTreeSet::from([position]),
             is_correction: false,
         }
+    }
+}
+
+impl<S: Store> Context<S> {
+    /// The current item; `None` if there is none.
+    pub(crate) async fn item(&self, table: Table, key: &Key, patience: Patience<'_>) -> Result<Option<Item>, GaveUp> {
+        let keys = std::slice::from_ref(key);
+        let items = patience.call(|| self.store.get(table, keys)).await?;
+        Ok(items.into_iter().next().map(|(_, item)| item))
     }
 }
 

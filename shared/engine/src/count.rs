@@ -5,39 +5,49 @@
 //! watermarks.
 //!
 //! The engine refuses a change that is older than the ledger's horizon before it sends anything.
+//!
+//! # Recount
+//!
+//! The ledger does not show whether a refused change is counted, so the engine lists the change's targets in the ledger
+//! for the operator, who has them recounted. A listed count may be right; `verify` shows it.
 
 pub(crate) mod chunks;
-pub(crate) mod excepted;
 pub(crate) mod exceptions;
 pub(crate) mod marked;
-pub mod recount;
-pub(crate) mod session;
 pub(crate) mod shown;
-pub(crate) mod spread;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
     bucket::HeldBuckets,
-    coalesce::{Adds, Counted},
+    catalogue::Catalogue,
+    coalesce::{Adds, Amount, Counted},
     position::{DerivationAt, RecordAt},
-    write::{Table, TransactionError, Write},
+    write::{Action, Table, TransactionError, Write},
 };
 use keys::{
+    counter::CounterKey,
     item::{Item, text},
     key::Key,
+    layout::Layout,
 };
-use store::{Store, StoreError};
+use store::{Outcome, Store, StoreError};
 
 use crate::{
-    account::Account,
+    account::{Account, Refused, Target, undone},
+    attribute::{n, s, sort_key},
+    backoff::{Patience, describe},
     clock::age_ms,
     context::Context,
-    count::session::{Session, ShardSession},
+    count::exceptions::Exceptions,
     input::Batch,
-    ledger::{LedgerKind, watermarks::Sequence},
+    ledger::{
+        LedgerKind, Receipts, ShardItem, ledger_item, shard_key,
+        watermarks::{Sequence, mark_name},
+    },
     plan::CountEntry,
     protocol::ProtocolStep,
+    record::{Decoded, Lane},
 };
 
 /// Number of counters that a batch updates at once under watermarks. They do not wait for each other; a batch has as
@@ -95,7 +105,7 @@ impl<S: Store> Counter<'_, S> {
     }
 
     /// Returns the reason if this item has another type than the write requires.
-    pub(crate) fn has_its_key(&self, write: &Write, held: &Item) -> Option<String> {
+    fn has_its_key(&self, write: &Write, held: &Item) -> Option<String> {
         let type_name = self.context.schema.layout.type_name();
         let mut asks = write.guard.iter().flat_map(|guard| &guard.asks);
         let is_other = asks.any(|ask| ask.attribute() == Some(type_name) && !ask.holds(Some(held)));
@@ -117,7 +127,7 @@ impl<S: Store> Counter<'_, S> {
 impl<S: Store> Counter<'_, S> {
     /// The changes to count: each once, none that is already counted, none from behind the horizon or of an unknown
     /// age. Also returns, if a refused change could not be listed, why no change behind it may pass it.
-    pub(crate) async fn admitted(
+    async fn admitted(
         &self,
         entries: Vec<CountEntry>,
         is_in: impl Fn(&Counted) -> bool,
@@ -227,4 +237,200 @@ impl<S: Store> Counter<'_, S> {
         }
         Ok(())
     }
+}
+
+// ---- What a batch knows of the ledger ----
+
+/// What a batch knows of the ledger while it is applied.
+pub(crate) enum Session<'a> {
+    Receipts(Receipts<'a>),
+    Watermarks(ShardSession),
+}
+
+/// What a batch knows of its stream shard.
+#[derive(Debug)]
+pub(crate) struct ShardSession {
+    /// Name of the counters' watermarks.
+    pub(crate) mark: String,
+    /// The stream shard.
+    pub(crate) lane: Lane,
+    /// Key of the stream shard's item.
+    pub(crate) key: Key,
+    pub(crate) item: ShardItem,
+    /// The shard's exceptions in the batch's range of sequence numbers.
+    pub(crate) exceptions: Exceptions,
+    /// Why nothing more may be counted: later changes would pass one that could not be counted.
+    pub(crate) stopped: Option<String>,
+    /// Counters that stopped, with the reason.
+    stopped_counters: BTreeMap<Key, String>,
+}
+
+impl ShardSession {
+    /// A new session; `None` if the event names no shard.
+    pub(crate) fn of(lane: &Lane, has_own_mark: bool) -> Option<Self> {
+        let mark = mark_name(lane)?;
+        // A mutant has one watermark for all shards.
+        let mark = if has_own_mark { mark } else { "w--------".to_owned() };
+        let (key, item) = (shard_key(lane)?, ShardItem::default());
+        Some(Self {
+            mark,
+            lane: lane.clone(),
+            key,
+            item,
+            exceptions: Exceptions::default(),
+            stopped: None,
+            stopped_counters: BTreeMap::new(),
+        })
+    }
+}
+
+impl Session<'_> {
+    /// Key of the stream shard's item; `None` if the ledger has none.
+    pub(crate) fn shard_key(&self) -> Option<Key> {
+        match self {
+            Self::Receipts(_) => None,
+            Self::Watermarks(shard) => Some(shard.key.clone()),
+        }
+    }
+}
+
+impl<S: Store> Counter<'_, S> {
+    /// Reads the stream shard's item, if the ledger has one, or returns why it cannot be read.
+    pub(crate) async fn read_shard(
+        &self,
+        key: Option<Key>,
+        patience: Patience<'_>,
+    ) -> Option<Result<ShardItem, String>> {
+        let held = self.context.item(Table::Ledger, &key?, patience).await;
+        Some(held.map(|held| ShardItem::of(held.as_ref())).map_err(|error| describe(&error)))
+    }
+
+    /// Stores the shard's item in the session, creates or renews it if that is due, and reads the exceptions. If one of
+    /// these steps fails, nothing of the batch may be counted.
+    pub(crate) async fn open(
+        &self,
+        session: &mut Session<'_>,
+        read: Option<Result<ShardItem, String>>,
+        batch: &Batch<'_>,
+        account: &mut Account,
+    ) {
+        let (Session::Watermarks(shard), Some(read)) = (session, read) else { return };
+        let opened = match read {
+            Ok(item) => self.renewed(item, &shard.key, batch, account).await,
+            Err(why) => Err(why),
+        };
+        let opened = match opened {
+            Ok(item) => self.exceptions(&item, &shard.key, batch).await.map(|exceptions| (item, exceptions)),
+            Err(why) => Err(why),
+        };
+        match opened {
+            Ok((item, exceptions)) => (shard.item, shard.exceptions) = (item, exceptions),
+            Err(why) => shard.stopped = Some(why),
+        }
+    }
+
+    /// The shard's exceptions in the batch's range of sequence numbers.
+    async fn exceptions(&self, item: &ShardItem, key: &Key, batch: &Batch<'_>) -> Result<Exceptions, String> {
+        if !item.has_exceptions() || !self.context.takes(ProtocolStep::Exceptions) {
+            return Ok(Exceptions::default());
+        }
+        let sequence = |record: &Decoded<'_>| record.head.sequence_number.as_deref().and_then(Sequence::parse);
+        let read = Exceptions::read(self.context, key, batch.records.iter().map(sequence), batch.patience).await;
+        read.map_err(|error| describe(&error))
+    }
+
+    /// The item, which then exists and does not expire soon.
+    async fn renewed(
+        &self,
+        item: ShardItem,
+        key: &Key,
+        batch: &Batch<'_>,
+        account: &mut Account,
+    ) -> Result<ShardItem, String> {
+        let Some(write) = item.renewing(key, self.context.clock.now_ms()) else { return Ok(item) };
+        let written = batch.patience.call(|| self.context.store.write(&write)).await;
+        if let Outcome::Done { units } = written.map_err(|error| describe(&error))? {
+            account.commits.push(self.context.ledger_commit(key, units, RecordAt(0)));
+        }
+        Ok(item)
+    }
+}
+
+// ---- The list of targets that need a recount ----
+
+/// Partition key of the list. Stored, so it is stable.
+pub const RECOUNT: &str = "RECOUNT";
+
+/// Name that stands for all derivations and all targets when a change cannot be read.
+pub(crate) const ALL: &str = "*";
+
+impl<S: Store> Counter<'_, S> {
+    /// Notes that a change is refused, and lists its targets.
+    ///
+    /// # Errors
+    ///
+    /// Why the targets could not be listed; the change is then not done.
+    pub(crate) async fn refuse(
+        &self,
+        change: &Counted,
+        why: &str,
+        patience: Patience<'_>,
+        account: &mut Account,
+    ) -> Result<(), String> {
+        let targets = targets(&self.context.catalogue, change);
+        for write in listed(&self.context.schema.layout, change, &targets, why, self.context.clock.now_ms()) {
+            match patience.call(|| self.context.store.write(&write)).await {
+                Ok(Outcome::Done { units }) => {
+                    account.commits.push(self.context.ledger_commit(&write.key, units, change.position));
+                }
+                Ok(Outcome::GuardFailed) => {}
+                Err(error) => {
+                    undone(account, [change.position], &describe(&error));
+                    return Err(describe(&error));
+                }
+            }
+        }
+        tracing::warn!(event_id = %change.id, why, "refused a change; its targets are listed for a recount");
+        account.refused.push(refused(&self.context.catalogue, change, why));
+        Ok(())
+    }
+}
+
+/// The report of a refused change, with its targets.
+pub(crate) fn refused(catalogue: &Catalogue, change: &Counted, why: &str) -> Refused {
+    let (id, why) = (change.id.clone(), why.to_owned());
+    Refused { position: change.position, id, why, targets: targets(catalogue, change) }
+}
+
+/// The targets of a change: the items that its counters belong to, and buckets.
+pub(crate) fn targets(catalogue: &Catalogue, change: &Counted) -> Vec<Target> {
+    let target = |amount: &Amount| {
+        let counted = CounterKey::parse(&amount.item).filter(|_| matches!(amount.adds, Adds::Tally(_)));
+        let item = counted.map_or_else(|| amount.item.clone(), |counter| counter.target);
+        Target { derivation: catalogue.name(amount.derivation).to_owned(), item }
+    };
+    change.amounts.iter().map(target).collect()
+}
+
+/// The writes that list a refused change's targets, or the change itself if it cannot be read.
+pub(crate) fn listed(layout: &Layout, change: &Counted, targets: &[Target], why: &str, now_ms: u64) -> Vec<Write> {
+    let write = |sort_key: String, derivation: &str, item: Option<&Key>| {
+        let key = Key::new(RECOUNT, sort_key);
+        let attributes = [
+            ("Derivation", s(derivation)),
+            ("ItemPK", s(item.map_or(ALL, |item| &item.pk))),
+            ("ItemSK", s(item.map_or(ALL, |item| &item.sk))),
+            ("EventId", s(&change.id)),
+            ("Why", s(why)),
+            ("ListedAt", n(now_ms)),
+        ];
+        let item = ledger_item(layout, &key, attributes);
+        Write { table: Table::Ledger, key, action: Action::Put(item), guard: None }
+    };
+    if targets.is_empty() {
+        return vec![write(format!("{ALL}#{}", change.id), ALL, None)];
+    }
+    let of =
+        |target: &Target| write(sort_key(&target.derivation, &target.item), &target.derivation, Some(&target.item));
+    targets.iter().map(of).collect()
 }

@@ -17,21 +17,32 @@
 //!
 //! *An index may lag* and not return an item yet. So each search of an index, small or large, is repeated (module
 //! [`again`]) after the index has had time to catch up.
+//!
+//! # Underway
+//!
+//! An item that a fan-out in progress has still to reach is *pending*: that it differs is no finding.
+//!
+//! *Keeps true*: an item behind the fan-out's cursor that differs is not pending. Otherwise a source that changes all
+//! the time would hide for good every error in the items that depend on it.
+//!
+//! *Example*: `ann` is renamed, and the job has copied the name to the comments of her partition up to `COMMENT#5`. A
+//! wrong name in `COMMENT#3` is a finding; one in `COMMENT#7` is pending.
 
 pub mod again;
-pub(crate) mod for_batch;
 pub(crate) mod page;
 pub(crate) mod search;
-pub(crate) mod underway;
 
 use std::collections::BTreeSet;
 
 use derive::{
+    clock,
     declaration::through,
     effect::Find,
     guard::{Guard, Purpose},
-    position::DerivationAt,
-    query::Query,
+    position::{DerivationAt, RecordAt},
+    query::{Query, SortKeys},
+    schema::Unreadable,
+    sources::{Source, Sources},
     write::{Action, Table, Update, Write},
 };
 use keys::{
@@ -44,13 +55,23 @@ use serde_dynamo::AttributeValue;
 use store::{Outcome, Store, Units};
 
 use crate::{
+    account::{Account, Commit, ListedItem, undone},
     attribute::{checksum, s},
     backoff::{GaveUp, Patience, Tries},
     clock::CLOCKS_DIFFER_MS,
     context::Context,
+    fan_out::search::Notes,
+    input::Batch,
     job::{FanOut, Job, Task, id_of},
     ledger::ledger_item,
+    look::{
+        self, is_correction,
+        listing::{self, entry_key},
+        only_undoes,
+    },
+    park,
     protocol::ProtocolStep,
+    requests::{LookRequest, Looked, OccupiedKey, OwnImages, RefreshRequests, RequestedRefresh, WrittenItem},
 };
 
 /// A completed write, with its table, key and units.
@@ -84,10 +105,9 @@ pub(crate) async fn fan_out<S: Store>(
     let key = job_key.key();
     let mut tries = Tries::default();
     loop {
-        let keys = [key.clone()];
-        let held = patience.call(|| context.store.get(Table::Main, &keys)).await?.into_iter().next();
+        let held = context.item(Table::Main, &key, patience).await?;
         let now_ms = context.clock.now_ms();
-        let write = if let Some(job) = held.and_then(|(_, item)| Job::of(&context.schema.layout, &item)) {
+        let write = if let Some(job) = held.and_then(|item| Job::of(&context.schema.layout, &item)) {
             let Some(write) = circle(context, &job, now_ms) else { return Ok(()) };
             write
         } else {
@@ -213,10 +233,10 @@ impl Note {
 pub(crate) const MARK: &str = "~";
 
 /// Attribute of a mark: sort key of the last note that was begun. Stored, so it is stable.
-pub(crate) const LAST: &str = "Last";
+const LAST: &str = "Last";
 
 /// The write that marks notes as begun, up to this one.
-pub(crate) fn marked_to(layout: &Layout, mark: &Key, last: &str) -> Write {
+fn marked_to(layout: &Layout, mark: &Key, last: &str) -> Write {
     let put = Action::Put(ledger_item(layout, mark, [(LAST, s(last))]));
     Write { table: Table::Ledger, key: mark.clone(), action: put, guard: None }
 }
@@ -231,8 +251,209 @@ pub(crate) fn partition(number: u32) -> String {
     format!("AGAIN#{number:02}")
 }
 
+// ---- Refreshing items for a batch ----
+
+/// Refreshes all items that a batch requested.
+pub(crate) async fn look<S: Store>(
+    context: &Context<S>,
+    mut requests: RefreshRequests,
+    images: Option<&OwnImages>,
+    batch: &Batch<'_>,
+    account: &mut Account,
+) {
+    let listed = listing::recall(context, &mut requests, batch.patience, account).await;
+    let searched = search::search(context, &mut requests, Notes::Taken, batch.patience).await;
+    account.commits.extend(searched.commits);
+    for (causes, why) in searched.undone {
+        undone(account, causes, &why);
+    }
+    for (derivations, causes, cause) in searched.refused {
+        park(context, &derivations, causes, &cause, batch, account).await;
+    }
+    let mut sources = Sources::default();
+    for items in requests.parts() {
+        let request = LookRequest { items, images, patience: batch.patience };
+        let looked = look::look_in_time(context, request, &mut sources).await;
+        settle(context, looked, batch, account).await;
+    }
+    listing::take_off(context, listed, batch.patience, account).await;
+}
+
+/// Reports a derived item that waits for its key.
+fn report_occupied<S: Store>(
+    context: &Context<S>,
+    requested: &RequestedRefresh,
+    derivation: DerivationAt,
+    units: Units,
+    account: &mut Account,
+) {
+    let name = context.catalogue.label(derivation);
+    let item = requested.look.item.for_log();
+    tracing::warn!(derivation = name, item, "an item that is not Ripple's has the key of a derived item, which waits");
+    let Some(position) = requested.causes.first().copied() else { return };
+    let key = entry_key(context.catalogue.name(derivation), &requested.look.item);
+    account.commits.push(context.ledger_commit(&key, units, position));
+    let attribute = context.schema.layout.type_name().to_owned();
+    let why = "is not that of the derived item that waits for the key".to_owned();
+    account.unreadable.push(ListedItem {
+        position,
+        key: requested.look.item.clone(),
+        derivation: name.to_owned(),
+        why: Unreadable { attribute, why },
+    });
+}
+
+/// Adds the results of refreshes to the account, and parks the records whose items are refused.
+async fn settle<S: Store>(context: &Context<S>, looked: Looked, batch: &Batch<'_>, account: &mut Account) {
+    let name = |at: DerivationAt| context.catalogue.label(at);
+    account.n_in_step += looked.n_in_step;
+    account.commits.extend(looked.clock.map(|(causes, units)| Commit {
+        key: clock::key(),
+        table: Table::Main,
+        action: None,
+        at_ms: context.clock.now_ms(),
+        units,
+        derivations: Vec::new(),
+        causes,
+        is_correction: false,
+    }));
+    for (derivation, busy) in looked.met {
+        account.contention.met(derivation.map(name), busy);
+    }
+    for derivations in looked.sent_again {
+        account.sends_again(derivations);
+    }
+    for written in looked.written {
+        context.corrections.note(&written, only_undoes(&written.requested, &written.write, batch));
+        let WrittenItem { requested, write, derivations, at_ms, units } = written;
+        account.commits.push(Commit {
+            is_correction: is_correction(&requested, &write, batch),
+            key: write.key,
+            table: write.table,
+            action: Some(write.action),
+            at_ms,
+            units,
+            derivations: derivations.into_iter().map(|at| name(at).to_owned()).collect(),
+            causes: requested.causes,
+        });
+    }
+    for OccupiedKey { requested, derivation, units } in looked.occupied {
+        report_occupied(context, &requested, derivation, units, account);
+    }
+    for (requested, why) in looked.undone {
+        undone(account, requested.causes, &why);
+    }
+    for (requested, cause) in looked.refused {
+        park(context, &requested.look.derivations, requested.causes, &cause, batch, account).await;
+    }
+}
+
+async fn park<S: Store>(
+    context: &Context<S>,
+    derivations: &BTreeSet<DerivationAt>,
+    causes: BTreeSet<RecordAt>,
+    cause: &str,
+    batch: &Batch<'_>,
+    account: &mut Account,
+) {
+    for position in causes {
+        park::park(context, position, derivations.iter().copied(), cause, batch, account).await;
+    }
+}
+
+// ---- A fan-out in progress: the items that it has still to reach ----
+
+/// A fan-out in progress.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UnderwayFanOut {
+    /// The sort key of its job.
+    pub(crate) job: String,
+    /// True if an operator paused the job.
+    pub(crate) is_paused: bool,
+    /// The derivation of the items that it refreshes.
+    pub(crate) derivation: DerivationAt,
+    /// The source whose change started it.
+    source: Key,
+    /// The search; `None` if it leads to items with other keys than those that it finds.
+    search: Option<Search>,
+}
+
+/// The search of a fan-out, and its progress.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Search {
+    /// Attributes of the partition key and of the sort key of the index; `None` in the table.
+    index: Option<(String, String)>,
+    pk: String,
+    sk: SortKeys,
+    /// Sort key of the last item that was refreshed in this round.
+    after: Option<String>,
+    /// Sort key at which the second round ends.
+    until: Option<String>,
+    is_round: bool,
+}
+
+impl UnderwayFanOut {
+    /// The fan-out of a job; `None` if the job is no fan-out, or has no search.
+    pub(crate) fn of<S: store::Store>(context: &Context<S>, job: &Job) -> Option<Self> {
+        let Task::FanOut(fan_out) = &job.task else { return None };
+        let derivation = context.catalogue.position(&job.derivation)?;
+        let find = search_of(context, derivation, &fan_out.source)?;
+        let Query { index, pk, sk, .. } = find.query;
+        let layout = &context.schema.layout;
+        let index = index.and_then(|name| layout.index(&name)).map(|index| (index.pk.clone(), index.sk.clone()));
+        let name = index.as_ref().map_or(&layout.sk, |(_, sk)| sk);
+        let after = job.after.as_ref().and_then(|after| text(&after.0, name)).map(str::to_owned);
+        let (until, is_round) = (fan_out.until.clone(), fan_out.is_round);
+        let search = (find.via == find.target).then_some(Search { index, pk, sk, after, until, is_round });
+        Some(Self {
+            job: job.key.sk.clone(),
+            is_paused: job.is_paused,
+            derivation,
+            source: fan_out.source.clone(),
+            search,
+        })
+    }
+
+    /// True if the fan-out will still reach this item, which was decided by these sources. `held` is the stored item.
+    /// No fan-out creates an item. If the found keys do not show the progress, every item that its source decides may
+    /// be ahead.
+    pub(crate) fn still_reaches(&self, item: &Key, held: Option<&Item>, sources: &[&Source]) -> bool {
+        held.is_some_and(|held| match &self.search {
+            Some(search) => search.is_ahead_of(item, held),
+            // One source of a range may stand for others in it.
+            None => sources.iter().any(|source| match source {
+                Source::First(of) => of.query.pk == self.source.pk,
+                source => source.may_be(&self.source),
+            }),
+        })
+    }
+}
+
+impl Search {
+    fn is_ahead_of(&self, item: &Key, held: &Item) -> bool {
+        match &self.index {
+            None => self.is_ahead(&item.pk, &item.sk),
+            Some((pk, sk)) => text(held, pk).zip(text(held, sk)).is_some_and(|(pk, sk)| self.is_ahead(pk, sk)),
+        }
+    }
+
+    /// Several items may have the last sort key, so an item with that key is still ahead.
+    fn is_ahead(&self, pk: &str, sk: &str) -> bool {
+        let is_behind_cursor = self.after.as_deref().is_some_and(|after| sk < after);
+        let is_in_round = self.until.as_deref().is_none_or(|until| sk <= until);
+        let is_left = match (self.is_round, self.until.is_some()) {
+            (true, _) => !is_behind_cursor && is_in_round,
+            (false, true) => !is_behind_cursor || is_in_round,
+            (false, false) => !is_behind_cursor,
+        };
+        self.pk == pk && self.sk.holds(sk) && is_left
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use derive::sources::FirstOf;
+
     use super::*;
 
     #[test]
@@ -253,5 +474,67 @@ mod tests {
         assert_eq!(at(0), at(999));
         assert!(at(999).starts_with("000000000017000#") && at(1_000).starts_with("000000000018000#"));
         assert!(note.write(5, 0).key.sk.starts_with("000000000000006#"), "nobody adds to what is due");
+    }
+
+    fn search(after: Option<&str>, until: Option<&str>, is_round: bool) -> Search {
+        let [after, until] = [after, until].map(|text| text.map(str::to_owned));
+        Search { index: None, pk: "p".into(), sk: SortKeys::Prefix("C#".into()), after, until, is_round }
+    }
+
+    #[test]
+    fn what_it_has_been_to_is_behind_until_it_goes_round_once_more() {
+        let ahead = |after, until, is_round| {
+            let is_ahead = |sk: &&str| search(after, until, is_round).is_ahead("p", sk);
+            ["C#1", "C#3", "C#5", "C#7"].into_iter().filter(is_ahead).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(ahead(None, None, false), "C#1 C#3 C#5 C#7");
+        assert_eq!(ahead(Some("C#5"), None, false), "C#5 C#7", "others may have the last sort key");
+        assert_eq!(ahead(Some("C#5"), Some("C#3"), false), "C#1 C#3 C#5 C#7");
+        assert_eq!(ahead(Some("C#5"), Some("C#1"), false), "C#1 C#5 C#7");
+        assert_eq!(ahead(None, Some("C#3"), true), "C#1 C#3");
+        assert_eq!(ahead(Some("C#2"), Some("C#3"), true), "C#3");
+        assert!(!search(None, None, false).is_ahead("q", "C#1"), "it is in another partition");
+        assert!(!search(None, None, false).is_ahead("p", "D#1"), "it is not searched for");
+    }
+
+    #[test]
+    fn an_item_is_found_in_an_index_by_its_index_keys() {
+        let index = Some(("gpk".to_owned(), "gsk".to_owned()));
+        let search = Search { index, ..search(Some("C#5"), None, false) };
+        let source = Key::new("p", "source");
+        let (job, is_paused) = (String::new(), false);
+        let fan_out = UnderwayFanOut {
+            job,
+            is_paused,
+            derivation: DerivationAt(0),
+            source: source.clone(),
+            search: Some(search),
+        };
+        let (key, held) = (Key::new("a", "b"), |sk: &str| {
+            Item::from([("gpk", "p"), ("gsk", sk)].map(|(name, value)| (name.to_owned(), crate::attribute::s(value))))
+        });
+        let reaches = |held: Option<&Item>| fan_out.still_reaches(&key, held, &[&Source::Item(source.clone())]);
+        assert!(reaches(Some(&held("C#7"))));
+        assert!(!reaches(Some(&held("C#3"))));
+        assert!(!reaches(Some(&Item::default())), "the search never finds it");
+        assert!(!reaches(None), "no fan-out makes it");
+    }
+
+    #[test]
+    fn what_is_found_through_others_is_ahead_if_the_source_decides_it() {
+        let (source, key, held) = (Key::new("USER#ann", "PROFILE"), Key::new("a", "b"), Item::default());
+        let (job, is_paused) = (String::new(), false);
+        let fan_out =
+            UnderwayFanOut { job, is_paused, derivation: DerivationAt(0), source: source.clone(), search: None };
+        let first = |pk: &str| {
+            let query = Query { limit: Some(9), ..Query::prefix(None, pk, "MSG#") };
+            Source::First(FirstOf { query, entity: "Message".to_owned(), is_counted: true })
+        };
+        let [source, own] = [source, key.clone()].map(Source::Item);
+        assert!(fan_out.still_reaches(&key, Some(&held), &[&own, &source]));
+        assert!(!fan_out.still_reaches(&key, Some(&held), &[&own]), "it follows another");
+        assert!(!fan_out.still_reaches(&key, None, &[&source]), "no fan-out makes it");
+        assert!(fan_out.still_reaches(&key, Some(&held), &[&first("USER#ann")]), "it may be in its range");
+        assert!(!fan_out.still_reaches(&key, Some(&held), &[&first("USER#bob")]), "it is in another range");
     }
 }

@@ -14,7 +14,7 @@ use derive::position::RecordAt;
 use crate::{
     backoff::Patience,
     clock::age_ms,
-    record::{Decoded, event::Lane},
+    record::{Decoded, Lane},
 };
 
 /// A batch while it is handled.

@@ -22,12 +22,11 @@ use keys::{
 use store::{Outcome, Store, StoreError};
 
 use crate::{
-    account::{Account, Commit, Figures},
+    account::{Account, Commit, Figures, Target},
     attribute::{all, n, number, s, sort_key},
     backoff::{GaveUp, Patience, describe},
     batch::Engine,
-    count::recount::{ALL, RECOUNT},
-    counters::Target,
+    count::{ALL, RECOUNT},
     fan_out::{
         again::{self, Again, DueItem},
         search,
@@ -35,11 +34,9 @@ use crate::{
     job::Job,
     jobs::{
         self, JobOrder, Obeyed,
-        ground::{
-            held::HeldBy,
-            sweep::{JobSweep, Swept},
-        },
+        held::HeldBy,
         pulse,
+        sweep::{JobSweep, Swept},
     },
     look::{self, listing::UNREADABLE},
     park::ParkedChange,
@@ -51,10 +48,7 @@ use crate::{
     },
     registry::{Registry, Standing},
     requests::{LookRequest, RefreshRequests},
-    sweep::{
-        Bounds, LooksToWrite, Slice, TableSweep,
-        damage::{Damage, damage},
-    },
+    sweep::{Bounds, Damage, LooksToWrite, Slice, TableSweep, damage},
 };
 
 /// Overdue items that are read of each partition. Bounds what is listed where no sweep runs.
@@ -533,13 +527,11 @@ fn listed(item: &Item) -> ToRecount {
 #[cfg(test)]
 mod tests {
     use derive::{coalesce::Counted, position::RecordAt};
+    use serde_dynamo::AttributeValue;
     use store::memory::MemoryStore;
 
-    use serde_dynamo::AttributeValue;
-
     use super::*;
-    use crate::fixture::layout;
-    use crate::{count::recount, ledger::ledger_item, look::listing};
+    use crate::{count, fixture::layout, ledger::ledger_item, look::listing};
 
     #[tokio::test]
     async fn both_lists_are_read() {
@@ -581,7 +573,7 @@ mod tests {
         let list = async |id: &str, targets: &[Target], now_ms| {
             let (id, sequence_number) = (id.to_owned(), String::new());
             let change = Counted { position: RecordAt(0), id, sequence_number, amounts: Vec::new() };
-            for write in recount::listed(&layout(), &change, targets, "it is old", now_ms) {
+            for write in count::listed(&layout(), &change, targets, "it is old", now_ms) {
                 store.write(&write).await.unwrap();
             }
         };

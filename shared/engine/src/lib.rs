@@ -18,15 +18,15 @@
 //!    [`fan_out`]: if they are many, a [job](job::Job) refreshes them page by page. Unreadable items are
 //!    [listed](look::listing).
 //! 5. [`park`]: stores changes that can never be applied, with their cause. Refused changes are
-//!    [listed](count::recount).
-//! 6. [`account`]: reports what was done, what it cost, and what is not done. [`contention`]: counts conflicts and
-//!    throttles. [`loss`]: a batch that arrives so late that other records may be lost leaves a mark.
+//!    [listed](count::RECOUNT).
+//! 6. [`account`]: reports what was done, what it cost, and what is not done, and counts conflicts and throttles.
+//!    [`loss`]: a batch that arrives so late that other records may be lost leaves a mark.
 //! 7. The [response](batch::Handled) names the lowest record that is not done.
 //!
 //! The named [steps](protocol::ProtocolStep) of the protocol and the [guards](derive::guard::Guard) state the anomaly
 //! that each prevents. [`bookkeeping`] has a sample of each of the service's own items. [`inspect`] serves an
-//! operator's tools, such as orders to [`jobs`]; [`redrive`](mod@redrive) applies parked changes, and its
-//! [`replay`](redrive::replay) handles records again; the [`sweep`] runs on a schedule. The [`registry`] has the
+//! operator's tools, such as orders to [`jobs`]; [`redrive`](mod@redrive) applies parked changes, and handles records
+//! again (a replay); the [`sweep`] runs on a schedule. The [`registry`] has the
 //! functions' derivations and whether they are filled; an instance writes it by [`publishing`].
 
 pub mod account;
@@ -35,14 +35,10 @@ pub mod backoff;
 pub mod batch;
 pub mod bookkeeping;
 pub mod clock;
-pub mod contention;
 mod context;
 mod corrections;
 pub mod count;
-pub mod counters;
 pub mod fan_out;
-#[cfg(test)]
-mod fixture;
 pub mod input;
 pub mod inspect;
 pub mod job;
@@ -61,3 +57,14 @@ pub mod redrive;
 pub mod registry;
 mod requests;
 pub mod sweep;
+
+/// What the engine's own tests share.
+#[cfg(test)]
+mod fixture {
+    use keys::layout::Layout;
+
+    /// A table with the shipped names and no indexes.
+    pub(crate) fn layout() -> Layout {
+        Layout { entity_type: Some("EntityType".into()), ..Layout::of("PK", "SK") }
+    }
+}

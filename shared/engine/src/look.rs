@@ -8,7 +8,7 @@
 //! only copies values writes without reading, on the condition that the item still names the source. If a write's guard
 //! fails, another writer changed the item, and the engine refreshes it once more.
 //!
-//! An item that is not Ripple's stays and is listed (module `occupied`).
+//! An item that is not Ripple's stays and is [listed](listing).
 //!
 //! # Correction
 //!
@@ -23,7 +23,6 @@
 //! another process that writes the same attributes.
 
 pub mod listing;
-pub(crate) mod occupied;
 
 use std::{collections::BTreeSet, sync::atomic::Ordering};
 
@@ -196,7 +195,7 @@ async fn list_all<S: Store>(
     let mut again = Vec::new();
     for (requested, at) in occupied {
         let item = held.get(&requested.look.item).and_then(Option::as_ref);
-        match occupied::list(context, &requested.look, at, item, patience).await {
+        match listing::list_occupied(context, &requested.look, at, item, patience).await {
             Ok(Some(units)) => looked.occupied.push(OccupiedKey { requested, derivation: at, units }),
             Ok(None) => again.push(requested),
             Err(TouchFailure::NotNow(why)) => looked.undone.push((requested, why)),

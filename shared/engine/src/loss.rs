@@ -28,7 +28,11 @@ use derive::{
     position::RecordAt,
     write::{Action, Table, Write},
 };
-use keys::{item::Item, item::text, key::Key, layout::Layout};
+use keys::{
+    item::{Item, text},
+    key::Key,
+    layout::Layout,
+};
 use store::{Outcome, Store, StoreError};
 
 use crate::{
@@ -38,7 +42,7 @@ use crate::{
     context::Context,
     input::Batch,
     ledger::ledger_item,
-    record::event::Lane,
+    record::Lane,
 };
 
 /// Age of a record from which others of its stream may be lost, in milliseconds: 20 hours, four less than a stream
@@ -212,9 +216,7 @@ pub(crate) async fn put_mark<S: Store>(
     batch: &Batch<'_>,
     account: &mut Account,
 ) -> Result<(), GaveUp> {
-    let keys = [seen.key()];
-    let held = batch.patience.call(|| context.store.get(Table::Ledger, &keys)).await?;
-    let held = held.first().map(|(_, item)| Mark::of(item));
+    let held = context.item(Table::Ledger, &seen.key(), batch.patience).await?.as_ref().map(Mark::of);
     let (since_ms, late_ms) = held.map_or((seen.since_ms, 0), |held| (held.since_ms, held.late_ms));
     let mark = Mark { since_ms, late_ms: late_ms.max(seen.late_ms), ..seen };
     let write = mark.write(&context.schema.layout);

@@ -34,7 +34,7 @@ use crate::{
     context::Context,
     input::Batch,
     ledger::{ledger_item, parked_partition},
-    record::{Head, event::Lane},
+    record::{Head, Lane},
 };
 
 /// Largest part of a record in one item, in bytes: below the 400 KB of an item, with names and cause.
@@ -127,16 +127,16 @@ impl Parking<'_> {
 }
 
 // Attributes of a parked item. Stored, so they are stable.
-pub(crate) const EVENT_ID: &str = "EventId";
+const EVENT_ID: &str = "EventId";
 pub(crate) const FAMILY: &str = "Family";
-pub(crate) const CAUSE: &str = "Cause";
-pub(crate) const PARKED_AT: &str = "ParkedAt";
-pub(crate) const SEQUENCE_NUMBER: &str = "SequenceNumber";
+const CAUSE: &str = "Cause";
+const PARKED_AT: &str = "ParkedAt";
+const SEQUENCE_NUMBER: &str = "SequenceNumber";
 pub(crate) const STREAM: &str = "Stream";
 pub(crate) const SHARD: &str = "Shard";
-pub(crate) const PARTS: &str = "Parts";
+const PARTS: &str = "Parts";
 pub(crate) const RECORD: &str = "Record";
-pub(crate) const COUNTER_PK: &str = "CounterPK";
+const COUNTER_PK: &str = "CounterPK";
 pub(crate) const COUNTER_SK: &str = "CounterSK";
 pub(crate) const EXCEPTION: &str = "Exception";
 

@@ -154,9 +154,7 @@ pub(crate) async fn registered<S: Store>(
     family: Family,
     patience: Patience<'_>,
 ) -> Result<Registered, GaveUp> {
-    let keys = [key(family)];
-    let held = patience.call(|| context.store.get(Table::Ledger, &keys)).await?;
-    Ok(Registered::read(held.first().map(|(_, item)| item)))
+    Ok(Registered::read(context.item(Table::Ledger, &key(family), patience).await?.as_ref()))
 }
 
 /// The registry.

@@ -20,9 +20,9 @@ use keys::{
 use store::{Store, StoreError};
 
 use crate::{
+    account::Target,
     backoff::{GaveUp, Patience},
     context::Context,
-    counters::Target,
 };
 
 /// Calls in progress at once. Source: measured against the embedded database, where more gain nothing.
@@ -47,7 +47,7 @@ pub(crate) async fn pages<S: Store>(
 }
 
 /// All pages of a query of a table.
-pub(crate) async fn pages_of<S: Store>(
+async fn pages_of<S: Store>(
     context: &Context<S>,
     table: Table,
     query: &Query,

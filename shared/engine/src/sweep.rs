@@ -12,39 +12,53 @@
 //! the whole table, so only `verify` checks them. The same applies to an item under a wrong key.
 //!
 //! Two runs at once are harmless. The position moves only from where it was read, so the second run stops; a suspect is
-//! noted once; and a counter is deleted only while it is zero.
+//! noted once; and a counter is deleted only while it is zero. Every item that stays in the table is read once a round.
+//!
+//! # Damage
+//!
+//! Standing damage is what waits for an operator in the ledger now, as numbers.
+//!
+//! *Keeps true*: a number is 0 only if nothing of its kind is left, so an alarm on it ends when the damage is mended,
+//! and not before.
 
 mod counts;
-pub mod damage;
-pub(crate) mod difference;
-pub(crate) mod round;
 pub(crate) mod suspects;
-mod zero;
 
 use derive::{
     change::{Change, Images},
     effect::Effect,
     family::Family,
+    guard::{Guard, Purpose},
     plan::plan,
+    query::{Consistency, Query},
     refresh::{Look, decided_by},
     sources::{Source, Sources},
-    write::Table,
+    write::{Action, Table, Write},
 };
-use keys::{item::Item, key::Key};
-use store::{Segment, Store};
+use keys::{
+    item::{Item, text},
+    key::Key,
+    layout::Layout,
+};
+use store::{Cursor, Outcome, Segment, Store};
 
 use crate::{
+    attribute::{n, number, s},
     backoff::{GaveUp, Patience},
     context::Context,
+    count::RECOUNT,
     input::caught,
     job::Job,
-    look, publishing,
+    ledger::{ledger_item, parked_partition},
+    look::{self, listing::UNREADABLE},
+    loss::LOSS,
+    park::FIRST_PART,
+    publishing,
     reading::{self, HeldItems},
     requests::{DecidedLooks, Looked, RefreshRequests, RequestedRefresh},
     sweep::{
         counts::Collections,
-        difference::{Differing, difference},
-        round::Round,
+        suspects::{Differing, difference},
     },
 };
 
@@ -226,7 +240,7 @@ impl<S: Store> TableSweep<'_, S> {
                 let put = entry.put(&self.context.schema.layout);
                 patience.call(|| self.context.store.write(&put)).await?;
             }
-            if zero::is_zero_counter(&self.context.schema, &key, &item) {
+            if counts::is_zero_counter(&self.context.schema, &key, &item) {
                 zeros.extend(self.collection(&key, &item));
             }
             let item = self.request_as_inserted(key.clone(), item, &mut requests);
@@ -334,5 +348,184 @@ impl<S: Store> TableSweep<'_, S> {
         }
         slice.drifts.retain(|drift| !drift.derivations.is_empty());
         Ok(slice)
+    }
+}
+
+// ---- The position in the table ----
+
+// Attributes of the position. Stored, so they are stable.
+const AFTER_PK: &str = "AfterPK";
+const AFTER_SK: &str = "AfterSK";
+const AFTER_SUSPECT: &str = "AfterSuspect";
+const BEGAN_AT: &str = "BeganAt";
+const ITEMS: &str = "Items";
+const ROUND_MS: &str = "RoundMs";
+const MOVES: &str = "Moves";
+
+/// A round over the table, with its progress.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Round {
+    /// The last item that was read; `None` at the beginning.
+    pub(crate) after: Option<Key>,
+    /// Sort key of the last suspect that was checked; `None` if all were.
+    pub(crate) after_suspect: Option<String>,
+    /// When it began, in milliseconds since the epoch.
+    pub(crate) began_at_ms: u64,
+    /// Items that it has read.
+    pub(crate) n_items: u64,
+    /// Duration of the previous round, in milliseconds.
+    pub(crate) last_ms: Option<u64>,
+    /// How often the position has moved; `None` if it is not stored yet.
+    pub(crate) n_moves: Option<u64>,
+}
+
+impl Round {
+    /// The round that an item contains.
+    fn of(item: &Item) -> Self {
+        let after = text(item, AFTER_PK).zip(text(item, AFTER_SK));
+        Self {
+            after: after.map(|(pk, sk)| Key::new(pk, sk)),
+            after_suspect: text(item, AFTER_SUSPECT).map(str::to_owned),
+            began_at_ms: number(item, BEGAN_AT).unwrap_or(0),
+            n_items: number(item, ITEMS).unwrap_or(0),
+            last_ms: number(item, ROUND_MS),
+            n_moves: number(item, MOVES),
+        }
+    }
+
+    /// Start of its next page.
+    pub(crate) fn cursor(&self, layout: &Layout) -> Option<Cursor> {
+        self.after.as_ref().map(|after| Cursor(layout.key_item(after)))
+    }
+
+    /// Begins the next round, at the end of the table. Returns the duration of this one, in milliseconds.
+    pub(crate) fn ends(&mut self, now_ms: u64) -> u64 {
+        let round_ms = now_ms.saturating_sub(self.began_at_ms);
+        (self.after, self.began_at_ms, self.last_ms) = (None, now_ms, Some(round_ms));
+        self.n_items = 0;
+        round_ms
+    }
+
+    /// The write that moves the position from where it was read.
+    pub(crate) fn write(&self, layout: &Layout) -> Write {
+        let mut attributes = vec![
+            (BEGAN_AT, n(self.began_at_ms)),
+            (ITEMS, n(self.n_items)),
+            (MOVES, n(self.n_moves.map_or(1, |n| n + 1))),
+        ];
+        attributes.extend(self.last_ms.map(|last_ms| (ROUND_MS, n(last_ms))));
+        attributes.extend(self.after_suspect.as_ref().map(|after| (AFTER_SUSPECT, s(after))));
+        if let Some(after) = &self.after {
+            attributes.extend([(AFTER_PK, s(&after.pk)), (AFTER_SK, s(&after.sk))]);
+        }
+        let guard = Guard::as_read(Purpose::SweepRound, [(MOVES, self.n_moves.map(n))]);
+        let action = Action::Put(ledger_item(layout, &round_key(), attributes));
+        Write { table: Table::Ledger, key: round_key(), action, guard: Some(guard) }
+    }
+}
+
+impl Round {
+    /// The current round; a new one if there is none.
+    async fn now<S: Store>(context: &Context<S>, patience: Patience<'_>) -> Result<Self, GaveUp> {
+        let item = context.item(Table::Ledger, &round_key(), patience).await?;
+        let fresh = || Self { began_at_ms: context.clock.now_ms(), ..Self::default() };
+        Ok(item.as_ref().map_or_else(fresh, Self::of))
+    }
+
+    /// Moves the position; false if another run did, or a call of this run whose response was lost.
+    async fn moved<S: Store>(&mut self, context: &Context<S>, patience: Patience<'_>) -> Result<bool, GaveUp> {
+        let write = self.write(&context.schema.layout);
+        match patience.call(|| context.store.write(&write)).await? {
+            Outcome::Done { .. } => {
+                self.n_moves = Some(self.n_moves.map_or(1, |n_moves| n_moves + 1));
+                Ok(true)
+            }
+            Outcome::GuardFailed => Ok(false),
+        }
+    }
+}
+
+/// Key of the position. Stored, so it is stable.
+fn round_key() -> Key {
+    Key::new("SWEEP", "ROUND")
+}
+
+// ---- Standing damage: what waits for an operator, as numbers ----
+
+/// Greatest number that is counted; more are reported as so many.
+pub const COUNTED_MAX: usize = 1_000;
+
+/// Maximum number of pages that are read of one kind. Bounds the cost: a page is at most 1 MB, and a parked change has
+/// its whole record.
+const PAGES_MAX: usize = 8;
+
+/// What waits for an operator. Each number is at most [`COUNTED_MAX`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Damage {
+    /// Parked changes.
+    pub n_parked: usize,
+    /// Entries in the list of counts to recount.
+    pub n_to_recount: usize,
+    /// Entries in the list of unreadable items.
+    pub n_unreadable: usize,
+    /// Marks of a possible loss.
+    pub n_losses: usize,
+}
+
+/// Counts what waits for an operator now.
+pub(crate) async fn damage<S: Store>(context: &Context<S>, patience: Patience<'_>) -> Result<Damage, GaveUp> {
+    let is_change = |item: &Item| {
+        let key = context.schema.layout.key(item);
+        key.is_some_and(|key| key.sk.ends_with(FIRST_PART))
+    };
+    let mut n_parked = 0;
+    for family in [Family::Additive, Family::LevelTriggered] {
+        n_parked += n_entries(context, parked_partition(family), is_change, patience).await?;
+    }
+    Ok(Damage {
+        n_parked: n_parked.min(COUNTED_MAX),
+        n_to_recount: n_entries(context, RECOUNT.to_owned(), |_| true, patience).await?,
+        n_unreadable: n_entries(context, UNREADABLE.to_owned(), |_| true, patience).await?,
+        n_losses: n_entries(context, LOSS.to_owned(), |_| true, patience).await?,
+    })
+}
+
+/// The number of such items in a partition of the ledger's table.
+async fn n_entries<S: Store>(
+    context: &Context<S>,
+    partition: String,
+    is_counted: impl Fn(&Item) -> bool,
+    patience: Patience<'_>,
+) -> Result<usize, GaveUp> {
+    let limit = u32::try_from(COUNTED_MAX).ok();
+    let query = Query { limit, consistency: Consistency::Eventual, ..Query::prefix(None, partition, "") };
+    let (mut n, mut after) = (0, None);
+    for _ in 0..PAGES_MAX {
+        let page = patience.call(|| context.store.query(Table::Ledger, &query, after.clone())).await?;
+        n += page.items.iter().filter(|item| is_counted(item)).count();
+        after = page.next;
+        if after.is_none() || n >= COUNTED_MAX {
+            break;
+        }
+    }
+    Ok(n.min(COUNTED_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_reads_back_as_it_was_written() {
+        let layout = Layout::of("pk", "sk");
+        let mut round = Round { began_at_ms: 5, n_items: 9, ..Round::default() };
+        for (after, after_suspect) in [(None, None), (Some(Key::new("a", "b")), Some("c".to_owned()))] {
+            (round.after, round.after_suspect) = (after, after_suspect);
+            let Action::Put(item) = round.write(&layout).action else { panic!("it is put whole") };
+            round.n_moves = Some(round.n_moves.map_or(1, |n_moves| n_moves + 1));
+            assert_eq!(Round::of(&item), round);
+        }
+        assert_eq!((round.ends(12), round.after, round.last_ms), (7, None, Some(7)));
+        assert_eq!((round.began_at_ms, round.n_items), (12, 0));
     }
 }

@@ -16,11 +16,8 @@ use engine::{
     batch::Engine,
     clock::SystemClock,
     fan_out::again::Again,
-    jobs::ground::sweep::Swept,
-    sweep::{
-        Drift, Slice,
-        damage::{COUNTED_MAX, Damage},
-    },
+    jobs::sweep::Swept,
+    sweep::{COUNTED_MAX, Damage, Drift, Slice},
 };
 use functions::{
     config::Mode,

@@ -16,7 +16,7 @@ use derive::write::{Action, Table, Write};
 use engine::{
     batch::Engine,
     clock::Clock,
-    ledger::{LedgerKind, settings::claim},
+    ledger::{LedgerKind, claim},
     limits::FanOutLimits,
     registry::{Hold, RegistryWatch},
     sweep::Bounds,

@@ -17,8 +17,8 @@ use engine::{
     ledger::LedgerKind,
     park::parked,
     publishing::{RegistryError, read},
-    record::event::Lane,
-    redrive::{Redriven, replay::Origin},
+    record::Lane,
+    redrive::{Origin, Redriven},
     registry::difference::{CatalogueDifference, DerivationState, differences},
 };
 use functions::handler::response;

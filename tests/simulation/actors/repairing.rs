@@ -15,9 +15,9 @@ use derive::{
     write::{Action, Table, Update, Write},
 };
 use engine::{
+    account::Target,
     batch::Engine,
     clock::Clock as _,
-    counters::Target,
     ledger::LedgerKind,
     loss::{Mark, clear, marks},
     registry::Standing,

@@ -13,10 +13,11 @@ use std::{
 };
 
 use engine::{
+    account::Target,
     clock::Clock as _,
     fan_out::again::Again,
     job::{Job, STALLED_MS},
-    jobs::{JobOrder, ground::sweep::Swept},
+    jobs::{JobOrder, sweep::Swept},
     loss::{clear, marks},
     record::key_of,
     sweep::{Bounds, Slice},

@@ -9,7 +9,7 @@ use derive::{
 };
 use engine::{
     batch::SETTLE_MS,
-    jobs::ground::{
+    jobs::{
         held::HeldBy,
         sweep::{Swept, jobs},
     },

@@ -174,7 +174,7 @@ async fn what_is_replayed_leaves_no_mark_however_old_it_is() {
     let records = bed.records();
     let old = created(&records, bed.clock.now_ms() / 1_000 - 2 * POSSIBLE_LOSS_MS / 1_000);
     let engine = bed.engine();
-    engine.replay(&bed.event(&old), &engine::redrive::replay::Origin::default(), bed.deadline_ms()).await.unwrap();
+    engine.replay(&bed.event(&old), &engine::redrive::Origin::default(), bed.deadline_ms()).await.unwrap();
     assert_eq!(engine.damage(bed.deadline_ms()).await.unwrap().n_losses, 0);
 }
 

@@ -8,7 +8,7 @@ use engine::{
     batch::{HandleError, Handled},
     clock::Clock as _,
     jobs::JobOrder,
-    ledger::{LedgerKind, settings::claim, watermarks::KEPT_MS},
+    ledger::{LedgerKind, claim, watermarks::KEPT_MS},
     limits::FanOutLimits,
     loss::{POSSIBLE_LOSS_MS, clear, marks},
     protocol::ProtocolStep,
@@ -234,7 +234,7 @@ async fn new_job(bed: Bed) -> String {
 
     begun_twice(&mut bed, &Key::new("USER#rob", "PROFILE")).await;
     let engine = bed.engine();
-    let jobs = engine::jobs::ground::sweep::jobs(engine.store(), &engine.schema().layout);
+    let jobs = engine::jobs::sweep::jobs(engine.store(), &engine.schema().layout);
     let [job] = &*jobs.await.unwrap() else { panic!("it is the only job") };
     bed.engine().order(job, JobOrder::Pause, bed.deadline_ms()).await.unwrap();
     bed.land();

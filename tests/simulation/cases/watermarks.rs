@@ -7,7 +7,7 @@ use engine::{
         watermarks::{KEPT_MS, mark_name},
     },
     park::parked,
-    record::event::Lane,
+    record::Lane,
     redrive::Redriven,
     registry::{Hold, RegistryWatch},
     sweep::Bounds,

@@ -10,7 +10,7 @@ use std::{
 };
 
 use derive::{family::Family, tally::Sum};
-use engine::record::event::Lane;
+use engine::record::Lane;
 use keys::{
     item::{Item, text},
     key::Key,

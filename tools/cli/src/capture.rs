@@ -30,11 +30,8 @@ use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::primitives::{DateTime, DateTimeFormat};
 use engine::{
-    record::{
-        EventError, RecordError, decode,
-        event::{Event, Lane},
-    },
-    redrive::replay::Origin,
+    record::{Event, EventError, Lane, RecordError, decode},
+    redrive::Origin,
 };
 use keys::layout::Layout;
 use serde::{Deserialize, de::IgnoredAny};

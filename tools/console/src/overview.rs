@@ -11,7 +11,7 @@ use derive::{
 };
 use engine::{
     inspect::{to_recount, unreadable},
-    jobs::ground::sweep::jobs,
+    jobs::sweep::jobs,
     loss,
     park::parked,
 };

@@ -20,8 +20,8 @@ use engine::{
     jobs::ground::held::HeldBy,
     loss::Mark,
     park::ParkedChange,
-    record::{decode, event::Lane},
-    redrive::concerns::Concerns,
+    record::{Lane, decode},
+    redrive::discard::Concerns,
 };
 use keys::{item::Item, key::Key, layout::Layout};
 use serde_json::{Map, Value, json};

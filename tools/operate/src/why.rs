@@ -30,11 +30,11 @@ use engine::{
     batch::Engine,
     fan_out::again::DueItem,
     job::Job,
-    jobs::ground::sweep::jobs,
+    jobs::sweep::jobs,
     ledger::watermarks::mark_name,
     look::listing::ALL_DERIVATIONS,
     park::{ParkedChange, ParkedPages},
-    record::{decode, event::Lane},
+    record::{Lane, decode},
     redrive::waiting::Waiting,
 };
 use keys::{

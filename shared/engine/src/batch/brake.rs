@@ -219,7 +219,7 @@ impl UnreadableReason {
     }
 
     /// The reason when a record cannot be planned.
-    pub(crate) fn of_record(why: &str) -> Self {
+    fn of_record(why: &str) -> Self {
         Self { derivation: ALL_DERIVATIONS.to_owned(), attribute: String::new(), why: why.to_owned() }
     }
 

@@ -13,7 +13,7 @@ use derive::{
     write::{Table, Transaction, Write},
 };
 use keys::key::Key;
-use store::{Reason, Store, StoreError, TransactOutcome, Units, unheld};
+use store::{Reason, Store, StoreError, TransactOutcome, Units, rejected, unheld};
 
 use crate::{
     account::{Account, Commit, Parked, apportioned, undone},
@@ -351,11 +351,7 @@ fn cancelled(parcel: &Parcel, reasons: &[Reason], receipts: &mut Receipts<'_>) -
         receipts.cancelled(&parcel.proven, proofs);
         return ChunkOutcome::Proven;
     }
-    let rejected = reasons.iter().find_map(|reason| match reason {
-        Reason::Rejected(why) => Some(why.clone()),
-        _ => None,
-    });
-    if let Some(why) = rejected {
+    if let Some(why) = rejected(reasons) {
         return ChunkOutcome::Refused(why);
     }
     if effects.contains(&Reason::GuardFailed) {

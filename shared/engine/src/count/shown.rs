@@ -11,7 +11,7 @@
 //! counter's `Shown` flag if that number does not decide, because the counter has several items or was recreated, or if
 //! the write is refused. The counter's stream record then refreshes the target, and is parked if that is refused. The
 //! engine also clears the flag for a counter's first revision if the target already displays a count: that count may
-//! come from other items, which were counted without a revision. A counter that has [spread](crate::ledger::spread) is displayed
+//! come from other items, which were counted without a revision. A counter that has [spread](crate::ledger) is displayed
 //! by the refresh that its records request, and so is a [hot](crate::context::Context::hot) one.
 //!
 //! A batch whose display kills each invocation is not redelivered to be displayed: its change is parked. The redrive of
@@ -39,10 +39,9 @@ use serde_dynamo::AttributeValue;
 use store::{Store, Units, Updated};
 
 use crate::{
-    account::{Commit, undone},
+    account::{Commit, Target, undone},
     backoff::{GaveUp, Patience, Tries, describe},
     count::{Counter, CounterTodo, marked::CounterOutcome},
-    counters::Target,
     input::Batch,
     protocol::ProtocolStep,
     reading,
@@ -65,7 +64,7 @@ impl Showing {
 
 impl<S: Store> Counter<'_, S> {
     /// True if this counter's count is displayed on some item.
-    pub(super) fn is_shown(&self, counter: &CounterTodo) -> bool {
+    fn is_shown(&self, counter: &CounterTodo) -> bool {
         let catalogue = &self.context.catalogue;
         catalogue.displays(catalogue.name(counter.derivation)).next().is_some()
     }

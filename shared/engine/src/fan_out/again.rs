@@ -104,9 +104,8 @@ async fn search_notes<S: Store>(
     all: &mut Again,
 ) -> Result<(), GaveUp> {
     let mark = Key::new(partition(number), MARK);
-    let marks = std::slice::from_ref(&mark);
-    let marked = patience.call(|| context.store.get(Table::Ledger, marks)).await?.into_iter().next();
-    let deadly = marked.as_ref().and_then(|(_, item)| text(item, LAST)).map(str::to_owned);
+    let marked = context.item(Table::Ledger, &mark, patience).await?;
+    let deadly = marked.as_ref().and_then(|item| text(item, LAST)).map(str::to_owned);
     let due = Query { limit: Some(NOTES_AT_ONCE), ..Query::of(None, partition(number), until(context.clock.now_ms())) };
     let mut after = None;
     while !patience.is_over() {

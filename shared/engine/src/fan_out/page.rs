@@ -32,7 +32,7 @@ use store::Store;
 use crate::{
     backoff::{GaveUp, Patience},
     context::Context,
-    fan_out::{self, for_batch},
+    fan_out,
     input::caught,
     job::{
         FanOut, Job, Task,
@@ -209,7 +209,7 @@ async fn look_at_all<S: Store>(
     let items = Box::pin(write_unread(context, requested, source, sources, batch.patience, &mut looked)).await;
     let request = LookRequest { items, images: None, patience: batch.patience };
     Box::pin(look::look_at(context, request, sources, &mut looked)).await;
-    for_batch::settle(context, looked, batch, account).await;
+    fan_out::settle(context, looked, batch, account).await;
     match account.undone.remove(&work.touch.position) {
         Some(why) => Err(TouchFailure::NotNow(why)),
         None => Ok(()),

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use derive::write::{Action, Table, Transaction, Write};
-use keys::{item::Item, key::Key};
-use store::{Outcome, Reason, Store, TransactOutcome, Units};
+use keys::key::Key;
+use store::{Outcome, Reason, Store, TransactOutcome, Units, rejected};
 
 use crate::{
     account::{Account, Commit, apportioned},
@@ -18,7 +18,7 @@ use crate::{
 pub(crate) struct Work<'a> {
     pub(crate) touch: &'a Touch,
     pub(crate) batch: &'a Batch<'a>,
-    /// True if no other work waits for it. See [`Worker::is_alone`](crate::jobs::ground::Worker).
+    /// True if no other work waits for it. See [`Worker::is_alone`](crate::jobs::Worker).
     pub(crate) is_alone: bool,
     pub(crate) account: Account,
 }
@@ -70,8 +70,8 @@ pub(crate) async fn decided<S: Store>(
         if !unheld.is_empty() {
             return Ok(TouchOutcome::Unheld(unheld));
         }
-        if let Some(Reason::Rejected(why)) = reasons.iter().find(|reason| matches!(reason, Reason::Rejected(_))) {
-            return Err(TouchFailure::Refused(why.clone()));
+        if let Some(why) = rejected(&reasons) {
+            return Err(TouchFailure::Refused(why));
         }
         if !patience.wait(&mut tries).await {
             return Err(TouchFailure::NotNow("others are at its items all the time".to_owned()));
@@ -112,18 +112,6 @@ pub(crate) fn touched<S: Store>(
         causes: BTreeSet::from([work.touch.position]),
         is_correction: false,
     }
-}
-
-/// The current item.
-pub(crate) async fn item_now<S: Store>(
-    context: &Context<S>,
-    table: Table,
-    key: &Key,
-    work: &Work<'_>,
-) -> Result<Option<Item>, TouchFailure> {
-    let keys = [key.clone()];
-    let items = work.batch.patience.call(|| context.store.get(table, &keys)).await?;
-    Ok(items.into_iter().next().map(|(_, item)| item))
 }
 
 /// Sends one write. A failed guard means that another invocation did it.

@@ -49,7 +49,7 @@ use crate::{
         Job,
         touch::{self, TouchFailure, TouchOutcome, Work},
     },
-    jobs::ground::Worker,
+    jobs::Worker,
     ledger::{EXPIRES_AT, expires_at, ledger_item, watermarks::marks},
 };
 
@@ -229,11 +229,7 @@ pub(crate) struct Listed {
 
 impl<S: Store> Worker<'_, S> {
     /// The items under these keys, read consistently; missing ones are left out.
-    pub(in crate::jobs::ground) async fn items_now(
-        &self,
-        keys: &[Key],
-        work: &Work<'_>,
-    ) -> Result<Vec<(Key, Item)>, TouchFailure> {
+    pub(super) async fn items_now(&self, keys: &[Key], work: &Work<'_>) -> Result<Vec<(Key, Item)>, TouchFailure> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
@@ -241,7 +237,7 @@ impl<S: Store> Worker<'_, S> {
     }
 
     /// Lists these items with their current content.
-    pub(in crate::jobs::ground) fn listing(&self, items: Vec<(Key, Item)>, hanging: &Hanging) -> Vec<Listed> {
+    pub(super) fn listing(&self, items: Vec<(Key, Item)>, hanging: &Hanging) -> Vec<Listed> {
         let listed = |(key, item)| Listed { digest: self.digest(&key, &item, hanging), key };
         items.into_iter().map(listed).collect()
     }
@@ -262,12 +258,7 @@ impl<S: Store> Worker<'_, S> {
 
     /// The attributes that the condition of a deletion compares: those of the item, and the absence of declared
     /// attributes and of a counter's attributes. A condition cannot check that all other attributes are absent.
-    pub(in crate::jobs::ground) fn compared(
-        &self,
-        key: &Key,
-        item: &Item,
-        hanging: &Hanging,
-    ) -> BTreeMap<String, Option<AttributeValue>> {
+    fn compared(&self, key: &Key, item: &Item, hanging: &Hanging) -> BTreeMap<String, Option<AttributeValue>> {
         let mut lacking: Vec<&str> = if CounterKey::parse(key).is_some() {
             vec![VALUE, SUM, REVISION]
         } else {
@@ -291,7 +282,7 @@ impl<S: Store> Worker<'_, S> {
     }
 
     /// A digest of the compared attributes of an item.
-    pub(in crate::jobs::ground) fn digest(&self, key: &Key, item: &Item, hanging: &Hanging) -> String {
+    fn digest(&self, key: &Key, item: &Item, hanging: &Hanging) -> String {
         // As a JSON value, because its maps are ordered.
         let text = |value: &AttributeValue| serde_json::to_value(value).unwrap_or_default().to_string();
         let judged = self.judged(key, item, hanging);
@@ -302,13 +293,13 @@ impl<S: Store> Worker<'_, S> {
     }
 
     /// A page of the list, with the position of its items' declaration; `None` if it has expired.
-    pub(in crate::jobs::ground) async fn listed(
+    pub(super) async fn listed(
         &self,
         job: &Job,
         page: u64,
         work: &Work<'_>,
     ) -> Result<Option<(usize, Vec<Listed>)>, TouchFailure> {
-        let held = touch::item_now(self.context, Table::Ledger, &key_of(&job.key, page), work).await?;
+        let held = self.context.item(Table::Ledger, &key_of(&job.key, page), work.batch.patience).await?;
         let Some(item) = held else { return Ok(None) };
         let step = number(&item, STEP).and_then(|step| usize::try_from(step).ok()).unwrap_or_default();
         let Some(AttributeValue::L(entries)) = item.get(ITEMS) else { return Ok(Some((step, Vec::new()))) };

@@ -33,8 +33,8 @@ use crate::{
     input::Batch,
     job::{Job, Task},
     jobs::{
-        ground::sweep::JobSweep,
         pulse::{self, Heard, PULSE_MS_MAX},
+        sweep::JobSweep,
     },
     loss::{Mark, first_of},
     park::{ParkedChange, ParkedPages},

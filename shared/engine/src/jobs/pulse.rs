@@ -135,9 +135,8 @@ async fn keep<S: Store>(
     let now_ms = context.clock.now_ms();
     let families: Vec<String> = context.families.iter().map(ToString::to_string).collect();
     let families = families.join("+");
-    let keys = [Heard::key_of(&families)];
-    let held = batch.patience.call(|| context.store.get(Table::Ledger, &keys)).await?;
-    let held = held.first().and_then(|(_, item)| Heard::of(item));
+    let held = context.item(Table::Ledger, &Heard::key_of(&families), batch.patience).await?;
+    let held = held.as_ref().and_then(Heard::of);
     let gap_ms = held.as_ref().map_or(0, |held| now_ms.saturating_sub(held.handled_ms));
     if gap_ms >= POSSIBLE_LOSS_MS && context.takes(ProtocolStep::PulseGap) {
         // The mark comes before the sweep can see that the function works again.

@@ -4,7 +4,7 @@
 //! owner is absent. The sweep only wakes jobs: it writes the job's item, and the function that handles the record of
 //! that write does the work.
 //!
-//! A sweep reads the due entries of the queue (module `job::due`), page by page. It begins at a random partition and
+//! A sweep reads the due entries of the queue of [jobs](crate::job), page by page. It begins at a random partition and
 //! reads several at once, so sweeps that end early reach all partitions in turn. Two sweeps at once are harmless.
 
 use std::{
@@ -30,8 +30,8 @@ use crate::{
     attribute::{all, n, s},
     backoff::{GaveUp, Patience},
     context::Context,
-    job::{DUE_AT, Job, MOVED_AT, STALLED_MS, STARTED_AT, due::DueEntry},
-    jobs::ground::held::Holds,
+    job::{DUE_AT, DueEntry, Job, MOVED_AT, STALLED_MS, STARTED_AT},
+    jobs::held::Holds,
 };
 
 /// Partitions of the queue that are read at once, and jobs of each that are written at once.

@@ -21,7 +21,7 @@ use std::fmt;
 use keys::{fnv::hash_64, item::Item};
 use serde_dynamo::AttributeValue;
 
-use crate::record::event::Lane;
+use crate::record::Lane;
 
 /// Age from which a change is never applied, in milliseconds: 26 hours, more than a stream keeps a record (24 hours)
 /// and an invocation takes (15 minutes). Source: DynamoDB developer guide and Lambda quotas.

@@ -12,7 +12,7 @@
 use keys::item::Item;
 use serde_dynamo::AttributeValue;
 
-use crate::record::event::{Record, StreamRecord, UserIdentity};
+use crate::record::{Record, StreamRecord, UserIdentity};
 
 /// Maximum number of digits with which every parser gives the same nearest `f64`.
 const EXACT_DIGITS_MAX: usize = 15;

@@ -4,9 +4,9 @@
 //! items and records what is now missing, on the condition that the change is still parked. So of a redrive and a
 //! discarding at once, one does it.
 //!
-//! - *Counts*. The transaction lists the counts that the change would have added to for a
-//!   [recount]. Those that do not fit into it are listed before. The proof that the change was handled stays in the ledger: its receipt, the
-//!   counter's watermark, or the exception of its shard. So a redelivered record adds nothing, and a repair may add what
+//! - *Counts*. The transaction lists the counts that the change would have added to for a [recount](crate::count).
+//!   Those that do not fit into it are listed before. The proof that the change was handled stays in the ledger: its
+//!   receipt, the counter's watermark, or the exception of its shard. So a redelivered record adds nothing, and a repair may add what
 //!   is missing. A change without that proof stays parked: its counter lost the watermark, and the stream may still
 //!   deliver the record. So does a change that an earlier invocation may still count, as for a [redrive](super).
 //! - *Refreshes*. The transaction marks a [possible loss](crate::loss) of level-triggered changes. No cascade starts
@@ -15,25 +15,32 @@
 //!
 //! *Example*: the follow of a deleted user is parked, because a counter has the wrong type. After it is discarded,
 //! `RECOUNT / follower-count#…` names the count, and `ripple repair` sets it.
+//!
+//! # Concerns
+//!
+//! A parked change concerns its own item, and what it would count, refresh and delete. An operator asks for this about a
+//! change that contains a person's data, and before a change is discarded. Nothing is read: the parked record and the
+//! declarations decide.
 
 use std::collections::BTreeSet;
 
 use derive::{
     coalesce::Counted,
+    effect::Ground,
     family::Family,
     guard::{Guard, Purpose},
     position::RecordAt,
     write::{TRANSACT_ACTIONS_MAX, Table, Transaction, Write},
 };
-use keys::key::Key;
-use store::{Reason, Store, TransactOutcome, unheld};
+use keys::{counter::CounterKey, key::Key};
+use store::{Store, TransactOutcome, rejected, unheld};
 
 use crate::{
-    account::Account,
+    account::{Account, Target},
     backoff::{GaveUp, Patience, Tries, describe},
     batch::Engine,
     context::Context,
-    count::{Counter, recount},
+    count::{self, Counter, targets},
     input::Batch,
     ledger::watermarks::{HORIZON_MS, Sequence, has_passed, mark_name, mark_of},
     look::listing,
@@ -41,10 +48,7 @@ use crate::{
     park::ParkedChange,
     plan,
     record::Decoded,
-    redrive::{
-        concerns::{Concerns, concerns},
-        minutes_left,
-    },
+    redrive::minutes_left,
 };
 
 /// Why the counts of a discarded change are listed. Stored.
@@ -157,11 +161,7 @@ async fn discard_once<S: Store>(
         if unheld(transaction, &reasons).next().is_some() {
             return Ok(Discarded::Gone);
         }
-        let rejected = reasons.into_iter().find_map(|reason| match reason {
-            Reason::Rejected(cause) => Some(cause),
-            _ => None,
-        });
-        if let Some(cause) = rejected {
+        if let Some(cause) = rejected(&reasons) {
             return Ok(Discarded::Still { cause });
         }
         if !patience.wait(&mut tries).await {
@@ -179,15 +179,13 @@ fn to_recount<S: Store>(context: &Context<S>, parked: &ParkedChange, concerns: &
     }
     let (id, sequence_number) = (parked.id.clone(), parked.sequence_number.clone());
     let change = Counted { position: RecordAt(0), id, sequence_number, amounts: Vec::new() };
-    recount::listed(&context.schema.layout, &change, &targets, WHY, context.clock.now_ms())
+    count::listed(&context.schema.layout, &change, &targets, WHY, context.clock.now_ms())
 }
 
 /// The write that marks a possible loss of level-triggered changes.
 async fn loss<S: Store>(context: &Context<S>, parked: &ParkedChange, patience: Patience<'_>) -> Result<Write, GaveUp> {
     let seen = Mark::new(parked.family, &parked.lane, 0, context.clock.now_ms());
-    let keys = [seen.key()];
-    let held = patience.call(|| context.store.get(Table::Ledger, &keys)).await?;
-    let held = held.first().map(|(_, item)| Mark::of(item));
+    let held = context.item(Table::Ledger, &seen.key(), patience).await?.as_ref().map(Mark::of);
     let mark = held.map_or(seen.clone(), |held| Mark { until_ms: seen.until_ms, ..held });
     Ok(mark.write(&context.schema.layout))
 }
@@ -217,4 +215,79 @@ async fn unproven<S: Store>(
             key.for_log()
         )
     }))
+}
+
+// ---- What a parked change concerns ----
+
+/// What a parked change concerns, for the family that it is parked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Concerns {
+    /// The item that was changed; `None` if the record does not show its key.
+    pub item: Option<Key>,
+    /// The counts that it would add to.
+    pub counts: BTreeSet<Target>,
+    /// The items that it would refresh.
+    pub items: BTreeSet<Key>,
+    /// The items that depend on the changed one and that a query would find: the derivation, and the source.
+    pub searches: BTreeSet<(String, Key)>,
+    /// The cascades that it would start: the derivation, and the removed owner.
+    pub cascades: BTreeSet<(String, Key)>,
+    /// The jobs that it would continue.
+    pub jobs: BTreeSet<Key>,
+    /// Why the rest is unknown: the record does not decode, or cannot be planned.
+    pub unknown: Option<String>,
+}
+
+impl Concerns {
+    /// All keys that it has.
+    pub fn keys(&self) -> impl Iterator<Item = &Key> {
+        let counted = self.counts.iter().map(|target| &target.item);
+        let named = self.searches.iter().chain(&self.cascades).map(|(_, key)| key);
+        self.item.iter().chain(counted).chain(&self.items).chain(named).chain(&self.jobs)
+    }
+}
+
+impl<S: Store> Engine<S> {
+    /// What a parked change concerns. Derivations have their stored names.
+    #[must_use]
+    pub fn concerns(&self, parked: &ParkedChange) -> Concerns {
+        let text = parked.record().unwrap_or_default();
+        let patience = Patience::new(self.context.clock.as_ref(), 0);
+        let record = Decoded::of(&self.context.schema.layout, &text);
+        concerns(&self.context, parked, &Batch::parked(record, &parked.lane, patience))
+    }
+}
+
+/// What a parked change concerns; its record is the only one of the batch.
+fn concerns<S: Store>(context: &Context<S>, parked: &ParkedChange, batch: &Batch<'_>) -> Concerns {
+    let (catalogue, layout) = (&context.catalogue, &context.schema.layout);
+    let item = batch.records.first().and_then(|record| record.key(layout));
+    let mut concerns = Concerns { item, ..Concerns::default() };
+    let asked = match plan::asked_of(context, parked.family, batch) {
+        Ok(asked) => asked,
+        Err(why) => {
+            // A change that is parked for one counter shows its count even if it cannot be planned any more.
+            let counter = parked.counter.as_ref().and_then(CounterKey::parse);
+            let count = counter.map(|counter| Target { derivation: counter.derivation, item: counter.target });
+            return Concerns { counts: count.into_iter().collect(), unknown: Some(why), ..concerns };
+        }
+    };
+    for mut entry in asked.entries {
+        entry.change.amounts.retain(|amount| parked.is_for(amount));
+        concerns.counts.extend(targets(catalogue, &entry.change));
+    }
+    concerns.items.extend(asked.requests.requested.into_keys().map(|(item, _)| item));
+    let searches = asked.requests.finds.into_keys();
+    concerns.searches.extend(searches.map(|(at, source)| (catalogue.name(at).to_owned(), source)));
+    for touch in asked.ground {
+        match touch.effect {
+            Ground::Cascade(removal) => {
+                concerns.cascades.insert((catalogue.name(touch.derivation).to_owned(), removal.owner));
+            }
+            Ground::Work(job) => {
+                concerns.jobs.insert(job);
+            }
+        }
+    }
+    concerns
 }

@@ -5,26 +5,50 @@
 //! ends in the middle of a collection, its targets do not add up in the slice, but do when they are read.
 //!
 //! *Keeps true*: a suspect differs in a separate read of the target, not only in what a slice passed.
+//!
+//! # Zero
+//!
+//! Counters of zero are deleted, so that a target without counted items leaves nothing behind.
+//!
+//! *Keeps true*: no count is lost, and none counts twice. A missing counter counts as zero, and the next count creates
+//! it. The sweep deletes a counter's home or satellite only while its count and its sum are zero, it has no watermark, and
+//! none has moved since it was read. It never deletes a home that has spread: the home decides where stream shards count.
+//! It first removes watermarks that are too old to be needed; the next round deletes the counter.
+//! The deletion requests a refresh of the display, which then does not differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
-    gathering::CollectionCount, position::DerivationAt, refresh::Look, sources::sums, tally::Tally, write::Table,
+    gathering::CollectionCount,
+    guard::Guard,
+    position::DerivationAt,
+    refresh::Look,
+    schema::Schema,
+    sources::sums,
+    tally::Tally,
+    write::{Action, Table, Write},
 };
 use futures::{StreamExt, stream};
 use keys::{
-    counter::{COUNTER, CounterKey},
+    counter::{COUNTER, CounterKey, REVISION, SPREAD, SUM, VALUE},
     item::Item,
     key::Key,
+    value::is_zero,
 };
-use store::Store;
+use store::{Outcome, Store};
 
 use crate::{
+    account::{Target, added_up},
     backoff::{GaveUp, Patience},
-    counters::{Target, added_up},
+    count::marked::pruning,
+    ledger::watermarks::{HORIZON_MS, KEPT_MS, marks},
+    protocol::ProtocolStep,
     reading::{self, CALLS_AT_ONCE},
     redrive::waiting::Waiting,
-    sweep::{Differing, TableSweep, difference::of_numbers},
+    sweep::{
+        TableSweep,
+        suspects::{Differing, of_numbers},
+    },
 };
 
 /// Maximum number of a target's items that are read to count them; `verify` checks larger ones. Bounds time.
@@ -201,4 +225,47 @@ impl<S: Store> TableSweep<'_, S> {
 pub(super) fn target_of(look: &Look) -> Option<Target> {
     let counter = CounterKey::parse(&look.item).filter(|_| look.entity == COUNTER)?;
     Some(Target { derivation: counter.derivation, item: counter.target })
+}
+
+// ---- Counters of zero ----
+
+/// True if this is a counter's home or satellite with nothing counted.
+pub(super) fn is_zero_counter(schema: &Schema, key: &Key, item: &Item) -> bool {
+    CounterKey::parse(key).is_some()
+        && schema.image(key, item).is_some_and(|image| image.is(COUNTER))
+        && [VALUE, SUM].iter().all(|name| item.get(name).is_none_or(is_zero))
+}
+
+impl<S: Store> TableSweep<'_, S> {
+    /// The write for a counter of zero; none while it has watermarks that may be needed.
+    pub(super) fn collection(&self, key: &Key, item: &Item) -> Option<Write> {
+        let now_ms = self.context.clock.now_ms();
+        let takes = |step| self.context.takes(step);
+        let kept_ms = if takes(ProtocolStep::PruneLate) { KEPT_MS } else { HORIZON_MS / 1_000 };
+        if takes(ProtocolStep::ZeroWithoutMarks) && marks(item).next().is_some() {
+            return pruning(key, item, kept_ms, now_ms);
+        }
+        if item.contains_key(SPREAD) && takes(ProtocolStep::HomeStays) {
+            return None;
+        }
+        let revision = Some(item.get(REVISION)).filter(|_| takes(ProtocolStep::ZeroRevision));
+        let mut guard = Guard::still_zero(revision);
+        guard.asks.retain(|ask| takes(ProtocolStep::HomeStays) || ask.attribute() != Some(SPREAD));
+        let guard = Some(guard);
+        Some(Write { table: Table::Main, key: key.clone(), action: Action::Delete, guard })
+    }
+
+    /// Sends these writes for counters of zero, and returns the number of deleted counters.
+    pub(super) async fn collect_counters(&self, writes: Vec<Write>, patience: Patience<'_>) -> Result<usize, GaveUp> {
+        let deletions = writes.into_iter().map(|write| async move {
+            let outcome = patience.call(|| self.context.store.write(&write)).await;
+            outcome.map(|outcome| (outcome, write.action == Action::Delete))
+        });
+        let mut n_collected = 0;
+        let mut deletions = stream::iter(deletions).buffer_unordered(CALLS_AT_ONCE);
+        while let Some(outcome) = deletions.next().await {
+            n_collected += usize::from(matches!(outcome?, (Outcome::Done { .. }, true)));
+        }
+        Ok(n_collected)
+    }
 }

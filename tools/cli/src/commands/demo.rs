@@ -18,7 +18,7 @@ use anyhow::Context as _;
 use derive::schema::Schema;
 use engine::{
     clock::{Clock as _, SystemClock},
-    ledger::settings::claim,
+    ledger::claim,
     publishing::begin,
 };
 use functions::{

@@ -13,7 +13,7 @@ use derive::{
 use design::Design;
 use engine::{
     clock::{Clock as _, SystemClock},
-    ledger::settings::claim,
+    ledger::claim,
     publishing::{begin, read},
 };
 use functions::{

@@ -22,7 +22,7 @@ use derive::{
 use engine::{
     account::{Account, Commit},
     batch::Handled,
-    record::{decode, event::Event},
+    record::{Event, decode},
 };
 use keys::{counter::CounterKey, item::Item, job::JobKey, key::Key, value::differing};
 use operate::words::{WrittenEffect, event};

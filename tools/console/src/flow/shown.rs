@@ -30,7 +30,7 @@ use axum::{
     http::StatusCode,
 };
 use derive::{catalogue::Catalogue, derivation::Derivation, family::Family, schema::Schema, write::Table};
-use engine::{account::Commit, contention::Contention};
+use engine::account::{Commit, Contention};
 use keys::{counter::COUNTER, key::Key};
 use maud::{Markup, html};
 use operate::words::counted;

@@ -22,7 +22,7 @@ use derive::{
     sources::FirstOf,
     tally::Tally,
 };
-use engine::counters::Target;
+use engine::account::Target;
 use keys::{
     counter::{COUNTER, CounterKey},
     entity::Definition,

@@ -27,14 +27,11 @@ use derive::{
     tally::{Sum, Tally},
 };
 use engine::{
+    account::{Target, added_up},
     backoff::{GaveUp, describe},
-    counters::{Target, added_up},
     protocol::ProtocolStep,
     reading::CALLS_AT_ONCE,
-    redrive::{
-        in_ledger::CountsOf,
-        waiting::{PendingWork, Waiting},
-    },
+    redrive::waiting::{CountsOf, PendingWork, Waiting},
 };
 use futures::{StreamExt, stream};
 use keys::{

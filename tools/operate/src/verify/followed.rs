@@ -15,7 +15,7 @@ use std::{
 
 use engine::{
     clock::{Clock as _, SystemClock},
-    record::{EventError, event::Event},
+    record::{Event, EventError},
 };
 use futures::future::{BoxFuture, select_all};
 use store::Store;

@@ -16,9 +16,9 @@ use derive::{
     write::{Action, Update, Write},
 };
 use engine::{
+    account::Target,
     backoff::{GaveUp, Patience, describe},
     batch::Engine,
-    counters::Target,
     input::caught,
     redrive::waiting::{PendingWork, Waiting},
 };

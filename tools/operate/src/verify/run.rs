@@ -5,7 +5,7 @@
 //! Proof that the changes of a count are in its counters, when the functions' positions cannot be read.
 //!
 //! *Keeps true*: a count is decided only if each of its changes that the stream still has, and that precedes the read
-//! of the counters, is [in the ledger](engine::redrive::in_ledger). No function will ever deliver changes that have
+//! of the counters, is [in the ledger](engine::redrive::waiting). No function will ever deliver changes that have
 //! left the stream.
 //!
 //! All counts are compared once, without proof. Then the stream is read again from its oldest record, and the ledger is
@@ -30,13 +30,13 @@ use derive::{
     sources::{Source, Sources},
 };
 use engine::{
+    account::Target,
     backoff::{GaveUp, Patience, describe},
     batch::Engine,
-    counters::Target,
     fan_out::again::DueItem,
     look::listing::ALL_DERIVATIONS,
     protocol::ProtocolStep,
-    redrive::in_ledger::{CountedRecord, CountsOf},
+    redrive::waiting::{CountedRecord, CountsOf},
 };
 use keys::{item::Item, key::Key};
 use store::Store;

@@ -26,10 +26,10 @@ use derive::{
     write::{Table, Transaction, Write},
 };
 use engine::{
-    counters::Target,
+    account::Target,
     input::caught,
     protocol::ProtocolStep,
-    record::{decode, event::Lane, key_of},
+    record::{Lane, decode, key_of},
 };
 use futures::{future::try_join_all, try_join};
 use keys::{

@@ -14,8 +14,8 @@ use std::{
 
 use derive::{derived::Items, tally::Tally};
 use engine::{
+    account::Target,
     clock::{Clock as _, SystemClock},
-    counters::Target,
 };
 use futures::future::BoxFuture;
 use keys::{item::Item, key::Key};
