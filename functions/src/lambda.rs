@@ -12,13 +12,11 @@ use tracing::Instrument as _;
 
 use crate::{
     config::{Config, Moded, sdk_config},
-    current_stream::stream_changed,
     declared::declared,
     handler::{Function, StartError, answer, dynamo, engine_of},
-    line::LineOf,
     logging,
-    metrics::{self, BatchMetrics, SweepMetrics, ZerosShown},
-    start::{CheckedTables, check_tables},
+    metrics::{self, BatchMetrics, LineOf, SweepMetrics, ZerosShown},
+    start::{CheckedTables, check_tables, stream_changed},
 };
 
 /// Variable with the address of Lambda's runtime API.

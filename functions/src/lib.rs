@@ -3,11 +3,9 @@
 //! Each file in `src/bin` only names its function. The command line calls the same [`handler`] in its own process.
 
 pub mod config;
-pub mod current_stream;
 pub mod declared;
 pub mod handler;
 pub mod lambda;
-pub mod line;
 pub mod logging;
 pub mod metrics;
 pub mod start;
