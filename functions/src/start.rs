@@ -17,10 +17,7 @@ use derive::{
     fit::{Misfit, Names, StoredTable, of_ledger, of_table},
     schema::Schema,
 };
-use engine::{
-    backoff::describe::{self, self as chain},
-    record::table_of,
-};
+use engine::{backoff::describe as chain, record::table_of};
 use futures::future::join_all;
 
 use crate::{
@@ -155,7 +152,7 @@ async fn has_changed(client: &Client, deployed: &str, name: &str) -> Option<bool
         Ok(output) => output.table?,
         Err(error) => {
             // The next sweep tries again; if the failure persists, the sweep's other calls fail too.
-            tracing::warn!(why = describe(&error), "the table cannot be described, so its stream is not compared");
+            tracing::warn!(why = chain(&error), "the table cannot be described, so its stream is not compared");
             return None;
         }
     };

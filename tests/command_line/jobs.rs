@@ -12,11 +12,11 @@ use derive::{
 };
 use engine::{
     batch::Engine,
-    jobs::ground::sweep::jobs,
+    jobs::sweep::jobs,
     limits::FanOutLimits,
     park::{ExceptionKind, Parking},
     publishing::begin,
-    record::{Head, event::Lane},
+    record::{Head, Lane},
 };
 use expect_test::expect;
 use functions::declared::{Choice, declared};
@@ -43,6 +43,7 @@ const LIMITS: FanOutLimits = FanOutLimits {
     direct_max: 2,
     page_items: 2,
     page_ms: 0,
+    page_ms_max: 0,
     page_beside_ms: 0,
     units_per_second: None,
     index_lag_ms: 0,

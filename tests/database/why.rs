@@ -28,7 +28,7 @@ use store::{Store as _, memory::MemoryStore};
 use crate::{
     at_work::{Unseen, deployment},
     cost::Bed,
-    workload::{Application, client::Client},
+    workload::{Application, Client},
 };
 
 /// Actions of the application.

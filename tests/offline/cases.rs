@@ -23,7 +23,7 @@ use engine::{
     inspect::to_recount,
     ledger::LedgerKind,
     park::parked,
-    record::event::Event,
+    record::Event,
     redrive::{Redriven, discard::Discarded},
 };
 use expect_test::expect;

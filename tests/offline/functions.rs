@@ -78,6 +78,7 @@ const LIMITS: FanOutLimits = FanOutLimits {
     direct_max: 3,
     page_items: 3,
     page_ms: 0,
+    page_ms_max: 0,
     page_beside_ms: 0,
     units_per_second: None,
     index_lag_ms: 1_000,

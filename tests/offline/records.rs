@@ -26,7 +26,7 @@ use derive::{
 use engine::{
     batch::{Engine, Handled},
     ledger::LedgerKind,
-    record::{Decoded, EventError, decode, event::Event, head},
+    record::{Decoded, Event, EventError, decode, head},
 };
 use expect_test::{Expect, expect};
 use keys::{item::Item, key::Key, layout::Layout};
@@ -532,7 +532,7 @@ fn the_typed_events_of_lambda_and_the_raw_reading_agree() {
     for file in ["insert.json", "modify.json", "remove.json", "tumbling-window.json", "ttl-removal.json"] {
         let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("events").join(file)).unwrap();
         let typed: dynamodb::Event = serde_json::from_str(&text).unwrap();
-        let decoded = engine::record::event::Event::parse(&text).unwrap().decoded(&layout);
+        let decoded = engine::record::Event::parse(&text).unwrap().decoded(&layout);
         assert_eq!(typed.records.len(), decoded.len(), "{file}");
         for (record, decoded) in typed.records.into_iter().zip(decoded) {
             let change = decoded.change.unwrap();
@@ -556,7 +556,7 @@ fn the_typed_events_of_lambda_and_the_raw_reading_agree() {
     }
     let text = include_str!("../events/tumbling-window.json");
     let window: dynamodb::TimeWindowEvent = serde_json::from_str(text).unwrap();
-    let event = engine::record::event::Event::parse(text).unwrap();
+    let event = engine::record::Event::parse(text).unwrap();
     assert_eq!(window.time_window_properties.shard_id, event.lane.shard);
     assert_eq!(window.time_window_properties.event_source_arn, event.lane.stream_arn);
 }

@@ -29,7 +29,7 @@ use derive::{
 use engine::{
     batch::{Engine, HandleError, Handled},
     clock::Clock as _,
-    jobs::ground::sweep::Swept,
+    jobs::sweep::Swept,
     ledger::LedgerKind,
     limits::{BrakeLimits, FanOutLimits, SpreadLimits},
     park::parked,

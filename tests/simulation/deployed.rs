@@ -20,7 +20,7 @@ use derive::{
 use engine::{
     batch::{Engine, Handled},
     clock::Clock,
-    count::recount::RECOUNT,
+    count::RECOUNT,
     job::Job,
     ledger::LedgerKind,
     limits::FanOutLimits,
@@ -97,6 +97,7 @@ pub(crate) const FAN_OUT: FanOutLimits = FanOutLimits {
     direct_max: 2,
     page_items: 2,
     page_ms: 30,
+    page_ms_max: 30,
     page_beside_ms: 5,
     units_per_second: None,
     index_lag_ms: 15_000,

@@ -8,9 +8,9 @@ use std::{
 
 use derive::{clock, gathering::CollectionCount, write::Table};
 use engine::{
+    account::Target,
     backoff::describe,
     clock::Clock as _,
-    counters::Target,
     ledger::watermarks::{KEPT_MS, is_mark},
 };
 use keys::{

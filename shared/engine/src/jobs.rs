@@ -96,11 +96,11 @@ impl<S: Store> Worker<'_, S> {
     pub(crate) async fn touch(&self, touches: Vec<Touch>, batch: &Batch<'_>, account: &mut Account) {
         let (jobs, others): (Vec<Touch>, Vec<Touch>) =
             touches.into_iter().partition(|touch| matches!(touch.effect, Ground::Work(_)));
-        let is_alone = self.is_alone(&others, account);
+        let alone_ms = self.alone_ms(&others, account);
         for touches in [others, jobs] {
             let touched = touches.iter().map(|touch| {
                 async move {
-                    let mut work = Work { touch, batch, is_alone, account: Account::default() };
+                    let mut work = Work { touch, batch, alone_ms, account: Account::default() };
                     let ended = if batch.patience.is_over() {
                         Err(TouchFailure::NotNow("no time is left for it".to_owned()))
                     } else {
@@ -125,19 +125,21 @@ impl<S: Store> Worker<'_, S> {
         }
     }
 
-    /// True if only jobs ran in the last second, in this batch and earlier ones; then a page may take longer. A
-    /// fan-out's own writes and the change that started it do not count as other work, because nothing waits behind
-    /// them. If other writers are active, their changes wait for a page, so pages are short.
-    fn is_alone(&self, others: &[Touch], account: &Account) -> bool {
+    /// For how long only jobs ran, in milliseconds; `None` if other work ran in this batch. A fan-out's own writes and
+    /// the change that started it do not count as other work, because nothing waits behind them. A new instance does not
+    /// know what ran before: its first page takes the time of [`FanOutLimits::page_ms`](crate::limits::FanOutLimits).
+    fn alone_ms(&self, others: &[Touch], account: &Account) -> Option<u64> {
         let now_ms = self.context.clock.now_ms();
         let begin = account.commits.iter().filter(|commit| JobKey::parse(&commit.key).is_some());
         let begin: BTreeSet<RecordAt> = begin.flat_map(|commit| &commit.causes).copied().collect();
         let is_of_others = |commit: &Commit| !commit.causes.is_subset(&begin);
         if !others.is_empty() || account.n_changes > begin.len() || account.commits.iter().any(is_of_others) {
             self.context.others_at_ms.store(now_ms, Ordering::Relaxed);
-            return false;
+            return None;
         }
-        now_ms.saturating_sub(self.context.others_at_ms.load(Ordering::Relaxed)) >= self.context.fan_out.page_ms
+        let new_ms = now_ms.saturating_sub(self.context.fan_out.page_ms);
+        let began = self.context.others_at_ms.compare_exchange(0, new_ms, Ordering::Relaxed, Ordering::Relaxed);
+        Some(now_ms.saturating_sub(began.map_or_else(|others_at_ms| others_at_ms, |_| new_ms)))
     }
 
     async fn touch_one(&self, work: &mut Work<'_>) -> Result<(), TouchFailure> {

@@ -9,6 +9,10 @@ pub struct FanOutLimits {
     pub page_items: u32,
     /// How long a page may take, in milliseconds, if only jobs ran for the same time before.
     pub page_ms: u64,
+    /// How long a page may take, in milliseconds, if only jobs ran for longer than `page_ms`: as long as they did, up to
+    /// this. Between two pages nothing is written for some 250 ms, so longer pages are faster; but a change that arrives
+    /// meanwhile waits for the page's end.
+    pub page_ms_max: u64,
     /// How long a page may take, in milliseconds, if other work ran, because other changes may wait behind it.
     pub page_beside_ms: u64,
     /// Write units a second that a job may consume; no limit by default.
@@ -22,14 +26,28 @@ impl Default for FanOutLimits {
     fn default() -> Self {
         Self {
             direct_max: 100,
-            page_items: 500,
+            page_items: 1_000,
             page_ms: 1_000,
+            page_ms_max: 5_000,
             page_beside_ms: 100,
             units_per_second: None,
             // An index follows within a second, but without a bound: if it is throttled, it falls behind. The sweep
             // runs every 15 minutes.
             index_lag_ms: 15 * 60 * 1_000,
         }
+    }
+}
+
+impl FanOutLimits {
+    /// True if no other work ran for so long that a page may keep others waiting.
+    pub(crate) fn is_alone(&self, alone_ms: Option<u64>) -> bool {
+        alone_ms.is_some_and(|alone_ms| alone_ms >= self.page_ms)
+    }
+
+    /// How long a page may take, in milliseconds, if only jobs ran for so long.
+    pub(crate) fn page_limit_ms(&self, alone_ms: Option<u64>) -> u64 {
+        let alone_ms = alone_ms.filter(|_| self.is_alone(alone_ms));
+        alone_ms.map_or(self.page_beside_ms, |alone_ms| alone_ms.min(self.page_ms_max))
     }
 }
 
@@ -68,5 +86,18 @@ pub struct BrakeLimits {
 impl Default for BrakeLimits {
     fn default() -> Self {
         Self { unreadable_percent_max: 5, unreadable_hold_ms: 4 * 3600 * 1000, only_warns: false }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_takes_as_long_as_only_jobs_ran_and_little_beside_others() {
+        let limits = FanOutLimits::default();
+        let taken =
+            [None, Some(0), Some(999), Some(1_000), Some(3_000), Some(60_000)].map(|ms| limits.page_limit_ms(ms));
+        assert_eq!(taken, [100, 100, 100, 1_000, 3_000, 5_000]);
     }
 }

@@ -24,7 +24,7 @@ use design::cost::{
     estimate::{MONTH_SECONDS, estimate},
     usage::usage,
 };
-use engine::{batch::Engine, clock::Clock, jobs::ground::sweep::Swept, ledger::LedgerKind};
+use engine::{batch::Engine, clock::Clock, jobs::sweep::Swept, ledger::LedgerKind};
 use functions::handler::response;
 use futures::{FutureExt as _, future::BoxFuture};
 use infra::mapping::{StreamTable, filters, mapping, needed};

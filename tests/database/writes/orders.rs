@@ -6,11 +6,9 @@ use queries::{
     write_error::{LINES_MAX, READINGS_MAX},
     writes::{
         draft::Edit,
-        order_status::OrderStatus,
-        orders::{Line, PlacedOrder},
-        products::{NewProduct, ProductEdit},
+        orders::{Line, OrderStatus, PlacedOrder},
+        products::{NewProduct, ProductEdit, ReviewEdit},
         readings::NewReading,
-        reviews::ReviewEdit,
     },
 };
 use serde_json::json;

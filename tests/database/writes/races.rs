@@ -12,14 +12,12 @@ use queries::{
     Queries,
     write_error::WriteError,
     writes::{
-        files::NewFile,
-        order_status::OrderStatus,
-        orders::PlacedOrder,
-        pause::TRIES_MAX,
+        TRIES_MAX,
+        folders::NewFile,
+        orders::{OrderStatus, PlacedOrder},
         posts::{NewPost, PostEdit},
-        products::ProductEdit,
+        products::{ProductEdit, ReviewEdit},
         readings::NewReading,
-        reviews::ReviewEdit,
         users::ProfileEdit,
     },
 };

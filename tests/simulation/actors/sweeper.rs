@@ -13,7 +13,6 @@ use std::{
 };
 
 use engine::{
-    account::Target,
     clock::Clock as _,
     fan_out::again::Again,
     job::{Job, STALLED_MS},

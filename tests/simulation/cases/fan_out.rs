@@ -29,6 +29,7 @@ const PAGES: FanOutLimits = FanOutLimits {
     direct_max: 2,
     page_items: 2,
     page_ms: 0,
+    page_ms_max: 0,
     page_beside_ms: 0,
     units_per_second: None,
     index_lag_ms: 15_000,
@@ -150,7 +151,7 @@ async fn a_wrong_copy_waits_for_a_fan_out_that_finds_it_by_a_mirror_if_its_own_s
 /// change.
 #[tokio::test]
 async fn a_page_is_short_beside_a_change_and_not_beside_its_own_echoes() {
-    let (mut bed, ann, follows) = famous(FanOutLimits { page_ms: 1_000, ..PAGES }, 9).await;
+    let (mut bed, ann, follows) = famous(FanOutLimits { page_ms: 1_000, page_ms_max: 1_000, ..PAGES }, 9).await;
     let mut records = renamed(&mut bed, &ann, "Anna").await;
     bed.put("User", &[("UserId", "bob")], &[("Name", "Bob")]).await;
     records.extend(bed.records());
@@ -166,7 +167,7 @@ async fn a_page_is_short_beside_a_change_and_not_beside_its_own_echoes() {
 /// A page with no other change in its batch may still keep an occasional writer waiting.
 #[tokio::test]
 async fn a_page_is_short_for_a_second_after_something_was_done_for_somebody_else() {
-    let (mut bed, ann, follows) = famous(FanOutLimits { page_ms: 1_000, ..PAGES }, 9).await;
+    let (mut bed, ann, follows) = famous(FanOutLimits { page_ms: 1_000, page_ms_max: 1_000, ..PAGES }, 9).await;
     // One instance, which remembers. Nobody waits for the change that began the job.
     let engine = bed.engine();
     bed.set(&ann, "Name", "Anna").await;
@@ -396,7 +397,14 @@ async fn a_change_that_is_redriven_lists_its_item_for_counts_too() {
 
 /// A page of two items for each record of a job.
 fn limits() -> FanOutLimits {
-    FanOutLimits { direct_max: 2, page_items: 2, page_ms: 0, page_beside_ms: 0, ..FanOutLimits::default() }
+    FanOutLimits {
+        direct_max: 2,
+        page_items: 2,
+        page_ms: 0,
+        page_ms_max: 0,
+        page_beside_ms: 0,
+        ..FanOutLimits::default()
+    }
 }
 
 /// A table with this many comments of a user, each with the user's first name.

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use derive::{family::Family, guard::Purpose, query::Query, write::Table};
 use engine::{
+    account::Target,
     batch::Handled,
-    counters::Target,
     inspect::to_recount,
     ledger::LedgerKind,
     loss::{clear, marks},
     park::{ParkedChange, parked},
-    record::event::Lane,
-    redrive::{Redriven, discard::Discarded, replay::Origin},
+    record::Lane,
+    redrive::{Origin, Redriven, discard::Discarded},
 };
 use keys::key::Key;
 use operate::verify::{AtRest, VerifyEvent};
@@ -32,7 +32,7 @@ const DAY_MS: u64 = 24 * 3_600_000;
 
 /// The list of recounts, as `derivation: item, since event`.
 async fn listed(bed: &Bed) -> Vec<String> {
-    let shown = |target: Option<engine::counters::Target>| match target {
+    let shown = |target: Option<engine::account::Target>| match target {
         Some(target) => format!("{}: {}", target.derivation, target.item),
         None => "*".to_owned(),
     };

@@ -199,8 +199,14 @@ async fn ledger_kind(bed: &Bed) -> String {
 
 /// An invocation times out as it begins a job, and its write lands late. The next attempt begins the job before that.
 async fn new_job(bed: Bed) -> String {
-    let limits =
-        FanOutLimits { direct_max: 2, page_items: 2, page_ms: 0, page_beside_ms: 0, ..FanOutLimits::default() };
+    let limits = FanOutLimits {
+        direct_max: 2,
+        page_items: 2,
+        page_ms: 0,
+        page_ms_max: 0,
+        page_beside_ms: 0,
+        ..FanOutLimits::default()
+    };
     let mut bed = bed.fanning(limits);
     let mut follows = Vec::new();
     for (number, bob) in (0..9).flat_map(|number| ["bob", "rob"].map(|bob| (number, bob))) {

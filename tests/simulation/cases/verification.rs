@@ -17,7 +17,7 @@ use engine::{
     clock::Clock as _,
     limits::FanOutLimits,
     publishing::begin,
-    record::event::Lane,
+    record::Lane,
     redrive::waiting::PendingWork,
     registry::{Hold, RegistryWatch},
 };
@@ -357,7 +357,7 @@ async fn a_search_that_is_to_be_made_again_holds_only_what_it_may_find() {
 /// A search of a fan-out finds items that exist. One that is missing is made for its source, and waits for no fan-out.
 #[tokio::test]
 async fn a_mirror_that_is_missing_is_found_beside_a_fan_out_to_it() {
-    let limits = FanOutLimits { direct_max: 2, page_items: 2, page_ms: 0, ..FanOutLimits::default() };
+    let limits = FanOutLimits { direct_max: 2, page_items: 2, page_ms: 0, page_ms_max: 0, ..FanOutLimits::default() };
     let mut bed = Bed::new().fanning(limits);
     let author = bed.put("User", &[("UserId", "ann")], &[("Name", "Ann")]).await;
     for id in ["p1", "p2", "p3", "p4"] {

@@ -18,7 +18,7 @@ use engine::{
     batch::{Engine, Handled},
     clock::{Clock as _, SystemClock},
     job::Job,
-    jobs::ground::sweep::jobs,
+    jobs::sweep::jobs,
     ledger::LedgerKind,
     limits::BrakeLimits,
     sweep::Bounds,

@@ -11,7 +11,7 @@ use engine::{
     backoff::describe,
     clock::{Clock as _, SystemClock},
     job::{Job, Task},
-    jobs::{JobOrder, ground::sweep::jobs},
+    jobs::{JobOrder, sweep::jobs},
 };
 use maud::{Markup, html};
 use operate::objects::{HeldCascades, jobs_list, left_ms, pages, per_second, state_of};

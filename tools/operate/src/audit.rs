@@ -50,10 +50,10 @@ use derive::{
     write::{Table, Transaction, Write},
 };
 use engine::{
+    account::Target,
     backoff::Patience,
     batch::Engine,
     clock::{Clock as _, SystemClock},
-    counters::Target,
 };
 use keys::{
     counter::{CounterKey, MARK},

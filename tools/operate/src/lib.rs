@@ -27,7 +27,7 @@ pub mod words;
 
 use std::io;
 
-use engine::{backoff::GaveUp, ledger::settings::SettingsError};
+use engine::{backoff::GaveUp, ledger::SettingsError};
 use store::StoreError;
 use stream::{checkpoint::CheckpointError, poller::StreamError};
 

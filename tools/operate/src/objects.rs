@@ -17,7 +17,7 @@ use derive::{
 use engine::{
     inspect::ToRecount,
     job::{Job, Pass, Task},
-    jobs::ground::held::HeldBy,
+    jobs::held::HeldBy,
     loss::Mark,
     park::ParkedChange,
     record::{Lane, decode},

@@ -14,7 +14,10 @@ use engine::{
     clock::{Clock as _, SystemClock},
     park::ParkedChange,
     publishing::RegistryError,
-    redrive::{Redriven, concerns::Concerns, discard::Discarded},
+    redrive::{
+        Redriven,
+        discard::{Concerns, Discarded},
+    },
 };
 use keys::{escape::restored, fields::Fields, key::Key, layout::Layout};
 use serde_json::Value;

@@ -33,7 +33,7 @@ pub(crate) mod spool;
 use std::{collections::BTreeSet, io, sync::Arc};
 
 use derive::{derived::Items, schema::Schema, tally::Tally, whole::occupied};
-use engine::{backoff::GaveUp, counters::Target, record::event::Lane, redrive::waiting::PendingWork};
+use engine::{account::Target, backoff::GaveUp, record::Lane, redrive::waiting::PendingWork};
 use futures::future::BoxFuture;
 use keys::{item::Item, key::Key};
 use serde::{Deserialize, Serialize};

@@ -68,8 +68,7 @@ pub(crate) async fn page_of<S: Store>(
         return Ok(());
     }
     let started_ms = context.clock.now_ms();
-    let limit_ms = if work.is_alone { context.fan_out.page_ms } else { context.fan_out.page_beside_ms };
-    let ends_ms = started_ms.saturating_add(limit_ms);
+    let ends_ms = started_ms.saturating_add(context.fan_out.page_limit_ms(work.alone_ms));
     let mut next = Job { n_moves: job.n_moves + 1, ..job.clone() };
     if !is_free(context, fan_out, ends_ms).await {
         return move_on(context, job, next, work).await;
@@ -93,7 +92,7 @@ async fn go_through<S: Store>(
     work: &mut Work<'_>,
 ) -> Result<bool, TouchFailure> {
     let mut sources = Sources::default();
-    let (is_alone, patience) = (work.is_alone, work.batch.patience);
+    let (is_alone, patience) = (context.fan_out.is_alone(work.alone_ms), work.batch.patience);
     let search = |job| find_more(context, job, find, is_alone, patience);
     // The source is read before the first write, at the same time as the first search.
     let source = read_source(context, &fan_out.source, &mut sources, patience);

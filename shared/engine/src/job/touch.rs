@@ -18,8 +18,8 @@ use crate::{
 pub(crate) struct Work<'a> {
     pub(crate) touch: &'a Touch,
     pub(crate) batch: &'a Batch<'a>,
-    /// True if no other work waits for it. See [`Worker::is_alone`](crate::jobs::Worker).
-    pub(crate) is_alone: bool,
+    /// For how long only jobs ran, in milliseconds; `None` if other work ran in the batch.
+    pub(crate) alone_ms: Option<u64>,
     pub(crate) account: Account,
 }
 

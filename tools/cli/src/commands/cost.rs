@@ -12,9 +12,8 @@ use design::cost::{
 use engine::{batch::Handled, ledger::LedgerKind};
 use functions::{
     config::{self, Config},
-    line::LineOf,
     logging,
-    metrics::Zeros,
+    metrics::{LineOf, Zeros},
 };
 use operate::{
     rates::{Rates, rates},

@@ -7,10 +7,7 @@ use engine::{
     batch::Engine,
     clock::{Clock as _, SystemClock},
     job::{Job, Task},
-    jobs::{
-        JobOrder, Obeyed,
-        ground::{held::HeldBy, sweep::jobs},
-    },
+    jobs::{JobOrder, Obeyed, held::HeldBy, sweep::jobs},
 };
 use functions::logging;
 use keys::layout::Layout;

@@ -5,7 +5,7 @@ use derive::family::Family;
 use engine::{
     inspect::{ToRecount, to_recount, unreadable},
     park::{ParkedChange, parked},
-    redrive::concerns::Concerns,
+    redrive::discard::Concerns,
 };
 use functions::logging;
 use keys::layout::Layout;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use anyhow::Context as _;
 use aws_sdk_dynamodb::types::{TableDescription, TimeToLiveStatus};
 use derive::fit::{Misfit, StoredTable, TablePart, needed_indexes, of_ledger, of_read_index, of_table};
-use engine::ledger::{EXPIRES_AT, settings::recorded};
+use engine::ledger::{EXPIRES_AT, recorded};
 use functions::{declared::described, logging};
 use infra::steps::{IndexChange, inside, queried_by};
 use keys::{key::Key, tables::TableForm};

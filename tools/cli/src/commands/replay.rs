@@ -22,8 +22,8 @@ use engine::{
     backoff::describe,
     batch::Engine,
     clock::{Clock as _, SystemClock},
-    ledger::{LedgerKind, settings::recorded},
-    record::{decode, event::Lane, head, table_of},
+    ledger::{LedgerKind, recorded},
+    record::{Lane, decode, head, table_of},
 };
 use functions::{
     declared::{Choice, declared},

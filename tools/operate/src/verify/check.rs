@@ -9,10 +9,10 @@ use std::{
 
 use derive::{catalogue::Catalogue, derivation::Derivation, family::Family};
 use engine::{
+    account::Target,
     batch::Engine,
-    counters::Target,
     inspect::{ToRecount, to_recount},
-    ledger::settings::recorded,
+    ledger::recorded,
     redrive::waiting::PendingWork,
 };
 use keys::key::Key;

@@ -21,7 +21,7 @@ use derive::{
     write::{Action, Table, Update},
 };
 use engine::{
-    counters::Target,
+    account::Target,
     ledger::watermarks::{Watermark, watermarks},
 };
 use keys::{
