@@ -441,6 +441,7 @@ fn the_start_says_where_the_data_is_and_what_to_paste() {
         data      in memory, gone when this ends: --data DIR keeps it
         for clients in another terminal:
           export AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:PORT
+          export AWS_ENDPOINT_URL_DYNAMODB_STREAMS=http://127.0.0.1:PORT
           export AWS_REGION=us-east-1 AWS_DEFAULT_REGION=us-east-1
           export AWS_ACCESS_KEY_ID=local AWS_SECRET_ACCESS_KEY=local
         then, for example:
@@ -464,6 +465,7 @@ fn each_event_of_dev_is_an_object_a_line() {
     let ready = dev.event("ready");
     let (runtime, client) = (Runtime::new().unwrap(), client(ready["endpoint"].as_str().unwrap()));
     assert_eq!(ready["variables"]["AWS_ENDPOINT_URL_DYNAMODB"], ready["endpoint"]);
+    assert_eq!(ready["variables"]["AWS_ENDPOINT_URL_DYNAMODB_STREAMS"], ready["endpoint"]);
     runtime.block_on(async {
         message(&client).await;
         react(&client, 1, AttributeValue::N("1000".to_owned())).await;

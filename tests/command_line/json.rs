@@ -118,13 +118,13 @@ fn each_object_has_the_names_of_its_page_and_the_version() {
 fn an_unknown_and_a_missing_name_are_seen() {
     let schema: Value = serde_json::from_str(&ripple(&["schema", "--json-output"]).stdout).unwrap();
     let error = |name: &str, value: Value| fits(&schema, name, &value).unwrap_err();
-    let right = json!({"version": 1, "handled_until": "2026-11-24T10:00:00.000Z", "parked": 0});
+    let right = json!({"version": 1, "handled_until": "2026-11-24T10:00:00.000Z", "parked": 0, "jobs": 0});
     fits(&schema, "wait", &right).unwrap();
-    assert_eq!(error("wait", json!({"version": 1})), r#"wait: ["handled_until", "parked"] are missing"#);
-    let more = json!({"version": 1, "handled_until": "2026-11-24T10:00:00.000Z", "parked": 0, "more": 1});
+    assert_eq!(error("wait", json!({"version": 1})), r#"wait: ["handled_until", "parked", "jobs"] are missing"#);
+    let more = json!({"version": 1, "handled_until": "2026-11-24T10:00:00.000Z", "parked": 0, "jobs": 0, "more": 1});
     assert_eq!(error("wait", more), "wait.more is not known");
     assert_eq!(
-        error("wait", json!({"version": 2, "handled_until": "2026-11-24T10:00:00.000Z", "parked": 0})),
+        error("wait", json!({"version": 2, "handled_until": "2026-11-24T10:00:00.000Z", "parked": 0, "jobs": 0})),
         "wait.version: 2 is not 1"
     );
     let deep = json!({"version": 1, "redriven": [{"id": "a", "family": "additive", "outcome": "gone", "why": null}], "unknown": []});

@@ -12,6 +12,7 @@ use std::{
 
 use aws_sdk_dynamodb::{Client, types::AttributeValue};
 use expect_test::expect;
+use keys::job::JobKey;
 use saphyr::{LoadableYamlNode as _, Yaml};
 use serde_json::{Value, json};
 use support::{
@@ -116,7 +117,7 @@ fn a_wait_ends_when_all_that_was_written_is_handled() {
     let ended = ripple(&["wait", "--json", "--endpoint", &dev.endpoint]);
     let said: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!((ended.code, &said["version"]), (Some(0), &json!(1)));
-    assert!(said["handled_until"].is_string() && said["parked"] == 0, "{said}");
+    assert!(said["handled_until"].is_string() && said["parked"] == 0 && said["jobs"] == 0, "{said}");
 }
 
 #[test]
@@ -132,6 +133,32 @@ fn a_wait_says_what_is_parked() {
     let ended = ripple(&["wait", "--json", "--endpoint", &dev.endpoint]);
     let said: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(said["parked"], 1, "{said}");
+}
+
+#[test]
+fn a_wait_says_that_a_job_is_left() {
+    let dev = Dev::start(&[]);
+    let (runtime, client) = (Runtime::new().unwrap(), client(&dev.endpoint));
+    let key = JobKey { derivation: "comment-author".to_owned(), id: "8:USER#ada|PROFILE".to_owned() }.key();
+    let job = [
+        ("PK", key.pk.as_str()),
+        ("SK", &key.sk),
+        ("SourcePK", "USER#ada"),
+        ("SourceSK", "PROFILE"),
+        ("State", "running"),
+    ];
+    let numbers = ["Moves", "Touched", "StartedAt", "DueAt", "MovedAt"];
+    runtime
+        .block_on(async {
+            let put =
+                job.iter().fold(client.put_item().table_name("ripple"), |put, (name, value)| put.item(*name, s(value)));
+            let put = numbers.iter().fold(put, |put, name| put.item(*name, AttributeValue::N("1".to_owned())));
+            put.item("Paused", AttributeValue::Bool(true)).send().await
+        })
+        .unwrap();
+    let ended = ripple(&["wait", "--timeout", "60", "--endpoint", &dev.endpoint]);
+    let left = "1 job is paused or waiting: see `ripple jobs`";
+    assert_eq!((ended.code, ended.stdout.lines().nth(1)), (Some(0), Some(left)), "{ended:?}");
 }
 
 #[test]

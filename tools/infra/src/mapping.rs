@@ -43,7 +43,7 @@ use keys::{
 use serde_json::{Map, Value, json};
 use stream::{
     filter::{FilterError, Filters},
-    mapping::{Mapping, OnFailure, StartingPosition},
+    mapping::{LAMBDA_POLL_MS, Mapping, OnFailure, StartingPosition},
 };
 
 use crate::NOTHING;
@@ -62,9 +62,6 @@ pub const LANES: u32 = 2;
 
 /// Age at which a record is given up, in seconds: 23 hours, one less than a stream keeps its records.
 pub(crate) const RECORD_AGE_S: u64 = 82_800;
-
-/// Wait after an empty read, in milliseconds: Lambda reads a shard four times a second.
-const LAMBDA_POLL_MS: u64 = 250;
 
 /// The mapping of a function that runs these families.
 #[must_use]

@@ -77,6 +77,10 @@ pub struct Mapping {
     pub idle_poll_ms: u64,
 }
 
+/// The wait of Lambda after a read of a shard without records, in milliseconds. Source: AWS Lambda's developer guide, "Using
+/// AWS Lambda with Amazon DynamoDB": "at a base rate of 4 times per second".
+pub const LAMBDA_POLL_MS: u64 = 250;
+
 /// The type of an on-failure destination, which decides what a failure record contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnFailure {

@@ -32,6 +32,7 @@ use crate::{
     checkpoint::Frontier,
     delivery::Delivery,
     event::{Item, Reading, Wire},
+    mapping::LAMBDA_POLL_MS,
     poller::{Complaint, Stop, Stopped, Wiring},
     progress::DeliveredBoard,
     source::{IteratorAt, PageSource, RecordPage, ShardRead},
@@ -48,12 +49,18 @@ pub(crate) enum End {
     Stopped,
 }
 
+/// After so many reads without a record the pause doubles, up to [`LAMBDA_POLL_MS`], so that an idle service takes no
+/// processor time.
+const IDLE_READS: u32 = 50;
+
 pub(crate) struct ShardReader {
     wiring: Arc<Wiring>,
     source: PageSource,
     frontier: Arc<Frontier>,
     lanes: Lanes,
     stop: Stop,
+    /// Reads without a record since the last that had one.
+    n_idle: u32,
 }
 
 impl ShardReader {
@@ -67,7 +74,7 @@ impl ShardReader {
         let frontier = Arc::new(Frontier::new(Arc::clone(&wiring), delivered, shard.clone()));
         let lanes = Lanes::new(&wiring, &shard, &frontier, &stop);
         let source = PageSource::new(Arc::clone(&wiring), shard, at, stop.clone());
-        Self { wiring, source, frontier, lanes, stop }
+        Self { wiring, source, frontier, lanes, stop, n_idle: 0 }
     }
 
     /// Reads until the shard ends, is lost, or a stop is requested. Then finishes the running invocations.
@@ -88,6 +95,7 @@ impl ShardReader {
                 return Ok(End::Lost);
             };
             let (is_empty, is_closed) = (page.records.is_empty(), page.next.is_none());
+            self.n_idle = if is_empty { self.n_idle.saturating_add(1) } else { 0 };
             self.take(&page);
             // The children of a closed shard may have records that are older than this read.
             let until = if is_closed { None } else { self.holds_all_until(&page, is_full) };
@@ -158,7 +166,9 @@ impl ShardReader {
 
     /// The wait after a read that returned all existing records, at most until a batching window ends.
     fn pause(&self) -> Duration {
-        let poll = Duration::from_millis(self.wiring.mapping.idle_poll_ms);
+        let poll_ms = self.wiring.mapping.idle_poll_ms;
+        let idle_ms = poll_ms.saturating_mul(1 << (self.n_idle / IDLE_READS).min(8)).min(poll_ms.max(LAMBDA_POLL_MS));
+        let poll = Duration::from_millis(idle_ms);
         let window = self.lanes.due_at().map(|due| due.saturating_duration_since(Instant::now()));
         window.map_or(poll, |window| window.min(poll))
     }

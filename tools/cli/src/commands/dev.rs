@@ -468,9 +468,9 @@ impl Greeting<'_> {
         }
         lines.push("for clients in another terminal:".to_owned());
         let set = |(name, value): &(&str, String)| format!("{name}={value}");
-        // One line for the address, one for each pair that goes together.
-        let (address, pairs) = self.variables.split_at(1);
-        for together in [address].into_iter().chain(pairs.chunks(2)) {
+        // One line for each address, one for each pair that goes together.
+        let (addresses, pairs) = self.variables.split_at(2);
+        for together in addresses.chunks(1).chain(pairs.chunks(2)) {
             lines.push(format!("  export {}", together.iter().map(set).collect::<Vec<_>>().join(" ")));
         }
         lines.push("then, for example:".to_owned());

@@ -17,6 +17,7 @@ use derive::write::{Action, Table, Write};
 use engine::{
     backoff::describe,
     clock::{Clock as _, SystemClock},
+    jobs::sweep::jobs,
     ledger::ledger_item,
     park::parked,
 };
@@ -56,14 +57,20 @@ pub(crate) async fn run(args: &Wait) -> anyhow::Result<Completion> {
         WaitOutcome::Silent => return Err(silent()),
     };
     let n_parked = timeout_at(deadline, parked(&opened.store)).await.map_err(|_| silent())??.len();
+    let jobs = jobs(opened.store.as_ref(), &opened.schema.layout);
+    let n_jobs = timeout_at(deadline, jobs).await.map_err(|_| silent())??.len();
     if args.json {
-        print_json(json!({ "handled_until": until, "parked": n_parked }));
+        print_json(json!({ "handled_until": until, "parked": n_parked, "jobs": n_jobs }));
         return Ok(Completion::InStep);
     }
     print(&format!("everything written before {until} is handled"));
     if n_parked > 0 {
         let (changes, are) = (counted(n_parked, "change"), if n_parked == 1 { "it is" } else { "they are" });
         print(&format!("what follows from {changes} is missing, since {are} parked: see `ripple parked`"));
+    }
+    if n_jobs > 0 {
+        let (jobs, are) = (counted(n_jobs, "job"), if n_jobs == 1 { "is" } else { "are" });
+        print(&format!("{jobs} {are} paused or waiting: see `ripple jobs`"));
     }
     Ok(Completion::InStep)
 }

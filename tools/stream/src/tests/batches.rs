@@ -97,6 +97,26 @@ async fn a_shard_without_records_is_read_four_times_a_second() {
     running.stop().await.unwrap();
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_stays_without_records_is_read_less_and_less_often() {
+    let world = World::new(Mapping { idle_poll_ms: 20, ..mapping() }, succeed);
+    let running = world.start();
+    let mut n_reads = Vec::new();
+    for _ in 0..4 {
+        pass_ms(10_000).await;
+        n_reads.push(world.stream.n_reads());
+    }
+    let each: Vec<usize> = n_reads.iter().scan(0, |before, n| Some(*n - std::mem::replace(before, *n))).collect();
+    assert_eq!(each[3], 40, "four times a second in the end: {each:?}");
+    assert!(each[0] > 150, "often in the beginning: {each:?}");
+    world.insert("a", 1);
+    pass_ms(400).await;
+    let n_before = world.stream.n_reads();
+    pass_ms(1_000).await;
+    assert!(world.stream.n_reads() - n_before > 40, "often again after a record");
+    running.stop().await.unwrap();
+}
+
 // ---- responses ----
 
 /// Source: U4.

@@ -42,6 +42,7 @@ const SIGNALLED: i32 = 128;
 pub(super) fn variables(endpoint: &str, region: &str) -> Vec<(&'static str, String)> {
     let mut variables = vec![
         ("AWS_ENDPOINT_URL_DYNAMODB", endpoint.to_owned()),
+        ("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", endpoint.to_owned()),
         ("AWS_REGION", region.to_owned()),
         // The AWS command line and boto3 read this one.
         ("AWS_DEFAULT_REGION", region.to_owned()),

@@ -17,7 +17,7 @@ pub(super) fn commands() -> Vec<(&'static str, Value)> {
         ("replay", replay()),
         ("explain", explain()),
         ("check", check()),
-        ("wait", object([("handled_until", named("time")), ("parked", whole())])),
+        ("wait", object([("handled_until", named("time")), ("parked", whole()), ("jobs", whole())])),
         ("design_check", design_check()),
         ("design_filters", design_filters()),
         ("demo", demo()),
