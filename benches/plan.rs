@@ -10,7 +10,7 @@
 use aws_lambda_events::event::dynamodb;
 use benches::record::Event;
 use derive::{
-    bucket::HeldBuckets,
+    bucket::StoredBuckets,
     catalogue::Catalogue,
     coalesce::{Adds, Amount, Counted, amount_writes, chunks},
     effect::{Add, Effect},
@@ -113,7 +113,7 @@ fn coalesced(schema: &Schema, catalogue: &Catalogue, families: &[Family], event:
             counted.push(Counted { position: RecordAt(position), id, sequence_number, amounts });
         }
     }
-    let counts = chunks(counted).iter().flat_map(|chunk| amount_writes(schema, chunk, &HeldBuckets::new())).collect();
+    let counts = chunks(counted).iter().flat_map(|chunk| amount_writes(schema, chunk, &StoredBuckets::new())).collect();
     Asked { counts, rest }
 }
 

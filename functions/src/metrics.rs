@@ -116,7 +116,7 @@ impl SweepMetrics {
     /// The metrics by name. A gauge is missing while its number is only a lower bound of 0.
     fn values(&self) -> Vec<(&'static str, usize)> {
         let jobs = self.jobs.iter().flat_map(|jobs| {
-            let n_blocked = Some(jobs.n_held).filter(|n| *n > 0 || !jobs.is_cut);
+            let n_blocked = Some(jobs.n_blocked).filter(|n| *n > 0 || !jobs.is_cut);
             [
                 Some(("JobsBegun", jobs.n_begun)),
                 Some(("JobsWoken", jobs.n_woken)),
@@ -527,7 +527,7 @@ mod tests {
     fn metrics() -> SweepMetrics {
         let drift = |id: &str| Drift { item: Key::new(id, "PROFILE"), derivations: vec!["follower-shown".to_owned()] };
         SweepMetrics {
-            jobs: Some(Swept { n_due: 4, n_begun: 1, n_woken: 3, n_held: 2, ..Swept::default() }),
+            jobs: Some(Swept { n_due: 4, n_begun: 1, n_woken: 3, n_blocked: 2, ..Swept::default() }),
             again: Some(Again { n_done: 9, n_written: 8, ..Again::default() }),
             slice: Some(Slice {
                 n_items: 5_000,

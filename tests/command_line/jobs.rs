@@ -100,9 +100,9 @@ impl Shop {
         (key, item)
     }
 
-    fn held(&self, key: &Key) -> Option<Item> {
-        let held = self.runtime.block_on(self.store.get(Table::Main, std::slice::from_ref(key))).unwrap();
-        held.into_iter().next().map(|(_, item)| item)
+    fn stored(&self, key: &Key) -> Option<Item> {
+        let stored = self.runtime.block_on(self.store.get(Table::Main, std::slice::from_ref(key))).unwrap();
+        stored.into_iter().next().map(|(_, item)| item)
     }
 
     fn handle(&self, id: &str, key: &Key, images: [Option<&Item>; 2]) {
@@ -130,7 +130,7 @@ impl Shop {
     }
 
     fn page(&self, job: &Key) {
-        let item = self.held(job).unwrap();
+        let item = self.stored(job).unwrap();
         self.handle("page", job, [Some(&item), Some(&item)]);
     }
 
@@ -146,7 +146,7 @@ impl Shop {
             let follower = format!("u{number}");
             self.item("Follow", &[("FollowerId", &follower), ("FolloweeId", "ada")], &[]).0
         };
-        let is_named = |key: &Key| self.held(key).unwrap().get("FolloweeName") == Some(&text("new name"));
+        let is_named = |key: &Key| self.stored(key).unwrap().get("FolloweeName") == Some(&text("new name"));
         (0..10).map(follow).filter(is_named).count()
     }
 
@@ -292,7 +292,7 @@ fn a_job_is_paused_and_resumed() {
 
     assert_eq!(said(&["--resume"]), "JOB  resumed\n");
     shop.page(&job);
-    assert_eq!((shop.n_named() > n_before, shop.held(&job).unwrap().contains_key("Paused")), (true, false));
+    assert_eq!((shop.n_named() > n_before, shop.stored(&job).unwrap().contains_key("Paused")), (true, false));
 }
 
 #[test]
@@ -318,16 +318,16 @@ fn a_job_whose_derivation_is_dropped_is_cancelled_with_the_manifest_of_the_funct
     let disabled = ["followee-name".to_owned()];
     let (schema, catalogue) = declared(Choice { disabled: &disabled, ..Choice::default() }).unwrap();
     shop.runtime.block_on(begin(&shop.store, &schema, &catalogue, NOW_MS)).unwrap();
-    let before = shop.held(&job);
+    let before = shop.stored(&job);
     for order in ["--pause", "--resume", "--cancel"] {
         let ended = shop.jobs(&[order, FAN_OUT]);
         let says =
             "ripple: the manifest is not that of the functions: it declares followee-name, which no function has; ";
         assert!(ended.code == Some(2) && ended.stderr.starts_with(says), "{ended:?}");
-        assert_eq!(shop.held(&job), before, "{order}");
+        assert_eq!(shop.stored(&job), before, "{order}");
     }
     let ended = shop.jobs(&["--disable", "followee-name", "--cancel", FAN_OUT]);
-    assert_eq!((ended.code, ended.stderr.as_str(), shop.held(&job)), (Some(0), "", None), "{ended:?}");
+    assert_eq!((ended.code, ended.stderr.as_str(), shop.stored(&job)), (Some(0), "", None), "{ended:?}");
 }
 
 #[test]
@@ -345,13 +345,13 @@ fn an_id_that_is_no_job_or_whose_job_has_ended_is_named_and_the_others_are_dealt
     for order in ["--pause", "--resume", "--cancel"] {
         let ended = shop.jobs(&[order, FAN_OUT]);
         assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr), (Some(2), "", none(FAN_OUT)), "{order}");
-        assert_eq!(shop.held(&job), None, "nothing is written where it was");
+        assert_eq!(shop.stored(&job), None, "nothing is written where it was");
     }
     // An item that is no job.
     let torso = Update::set(Item::from([("Value".to_owned(), text("x"))]));
     shop.write(&job, Action::Update(torso));
     assert_eq!(shop.jobs(&["--cancel", FAN_OUT]).code, Some(2));
-    assert!(shop.held(&job).is_some());
+    assert!(shop.stored(&job).is_some());
 }
 
 #[test]

@@ -650,8 +650,8 @@ async fn a_held_record_is_delivered_again_twice_at_once_and_to_an_invocation_tha
         service.caught_up(&client).await;
         assert_eq!(console.click("/step", "Pause the stream").status, 303);
         put(&client, follow("bob", "ann", NOON)).await;
-        let held = console.shows("/step", &["FOLLOWS#ann", "<h3>aggregate</h3>"]).await;
-        assert!(held.contains("The stream is paused."), "{held}");
+        let stored = console.shows("/step", &["FOLLOWS#ann", "<h3>aggregate</h3>"]).await;
+        assert!(stored.contains("The stream is paused."), "{stored}");
         assert_eq!(followers(&client).await, None, "nothing is delivered by itself");
 
         let aggregate = [("function", "aggregate")];

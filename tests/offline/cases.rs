@@ -235,10 +235,10 @@ impl Bed {
     /// Sets, removes, adds to a number, and takes from a set.
     fn update(&self, operation: &Value) {
         let key = self.key(operation);
-        let held = self.store.view(Table::Main, |items| items.get(&key).cloned());
-        let mut item = match (held, self.form(operation)) {
-            (Some(held), Some(form)) => form.outward(&held).unwrap(),
-            (Some(held), None) => held,
+        let stored = self.store.view(Table::Main, |items| items.get(&key).cloned());
+        let mut item = match (stored, self.form(operation)) {
+            (Some(stored), Some(form)) => form.outward(&stored).unwrap(),
+            (Some(stored), None) => stored,
             (None, _) => serde_json::from_value(operation["key"].clone()).unwrap(),
         };
         let member = |name: &str| operation[name].as_object().into_iter().flatten();
@@ -249,19 +249,19 @@ impl Bed {
             item.remove(name.as_str().unwrap());
         }
         for (name, value) in member("add") {
-            let held = match item.get(name) {
+            let stored = match item.get(name) {
                 None => "0",
-                Some(AttributeValue::N(held)) => held,
-                Some(held) => panic!("{name} is {held:?}, no number"),
+                Some(AttributeValue::N(stored)) => stored,
+                Some(stored) => panic!("{name} is {stored:?}, no number"),
             };
-            let sum = sum(held, value["N"].as_str().unwrap()).unwrap();
+            let sum = sum(stored, value["N"].as_str().unwrap()).unwrap();
             item.insert(name.as_str(), AttributeValue::N(sum));
         }
         for (name, value) in member("delete") {
             let taken: Vec<String> = serde_json::from_value(value["SS"].clone()).unwrap();
-            let Some(AttributeValue::Ss(held)) = item.get_mut(name) else { panic!("{name} is no set") };
-            held.retain(|text| !taken.contains(text));
-            if held.is_empty() {
+            let Some(AttributeValue::Ss(stored)) = item.get_mut(name) else { panic!("{name} is no set") };
+            stored.retain(|text| !taken.contains(text));
+            if stored.is_empty() {
                 item.remove(name);
             }
         }
@@ -370,16 +370,18 @@ impl Bed {
         }
         let item = item.unwrap_or_else(|| panic!("{at} is not there"));
         for (name, value) in values.as_object().unwrap() {
-            let held = item.get(name);
-            let is_right = match (value, held) {
-                (Value::Null, held) => held.is_none(),
+            let stored = item.get(name);
+            let is_right = match (value, stored) {
+                (Value::Null, stored) => stored.is_none(),
                 (Value::Number(right), None) => right.as_f64() == Some(0.0),
-                (Value::Number(right), Some(AttributeValue::N(held))) => right.as_f64() == held.parse().ok(),
-                (Value::String(right), Some(AttributeValue::N(held) | AttributeValue::S(held))) => right == held,
-                (Value::Object(_), Some(held)) => same(serde_json::from_value(value.clone()).ok().as_ref(), Some(held)),
+                (Value::Number(right), Some(AttributeValue::N(stored))) => right.as_f64() == stored.parse().ok(),
+                (Value::String(right), Some(AttributeValue::N(stored) | AttributeValue::S(stored))) => right == stored,
+                (Value::Object(_), Some(stored)) => {
+                    same(serde_json::from_value(value.clone()).ok().as_ref(), Some(stored))
+                }
                 _ => false,
             };
-            assert!(is_right, "{at}: {name} is {held:?}, not {value}");
+            assert!(is_right, "{at}: {name} is {stored:?}, not {value}");
         }
     }
 }

@@ -89,7 +89,7 @@ fn value(yaml: &Yaml<'_>) -> Value {
         Yaml::Sequence(all) => all.iter().map(value).collect(),
         Yaml::Mapping(map) => {
             let member =
-                |(name, held): (&Yaml<'_>, &Yaml<'_>)| (name.as_str().expect("a name").to_owned(), value(held));
+                |(name, stored): (&Yaml<'_>, &Yaml<'_>)| (name.as_str().expect("a name").to_owned(), value(stored));
             Value::Object(map.iter().map(member).collect())
         }
         Yaml::Tagged(tag, node) => {
@@ -132,7 +132,7 @@ fn the_templates_are_what_ripple_infra_prints_for_the_shipped_table() {
         if env::var_os("UPDATE_EXPECT").is_some() {
             fs::write(path(name), &wanted).unwrap();
         }
-        let differs = text(name).lines().zip(wanted.lines()).position(|(held, wanted)| held != wanted);
+        let differs = text(name).lines().zip(wanted.lines()).position(|(stored, wanted)| stored != wanted);
         let line = differs.map_or_else(String::new, |line| format!(" from line {} on", line + 1));
         assert!(
             text(name) == wanted,
@@ -160,10 +160,10 @@ fn a_manifests_template_has_its_keys_and_its_filters_and_takes_no_other_manifest
     for template in [&made, &attached] {
         assert_eq!(template["Parameters"]["ConfigUri"].get("Default"), None);
         for (id, function) in READERS {
-            let held = mapping_of(template, id).get("FilterCriteria").map(|criteria| &criteria["Filters"]);
+            let stored = mapping_of(template, id).get("FilterCriteria").map(|criteria| &criteria["Filters"]);
             let table = StreamTable::all(&schema).next().unwrap();
             let wanted = criteria(&needed(table, &catalogue, &function.families()));
-            assert_eq!(held, wanted.get("Filters"), "{id}");
+            assert_eq!(stored, wanted.get("Filters"), "{id}");
         }
     }
 }
@@ -233,11 +233,11 @@ fn the_mappings_that_dev_takes_are_those_of_the_templates() {
             });
             assert!(ours.retry_attempts_max.is_none() && ours.report_batch_item_failures);
             for (name, template) in both() {
-                let mut held = computed(mapping_of(&template, id), conditions);
-                held.as_object_mut().unwrap().remove("Stream");
-                held["DestinationConfig"]["OnFailure"].as_object_mut().unwrap().remove("Destination");
-                held.as_object_mut().unwrap().entry("TumblingWindowInSeconds").or_insert(Value::Null);
-                assert_eq!(held, wanted, "{name}: {id} under {ledger}");
+                let mut stored = computed(mapping_of(&template, id), conditions);
+                stored.as_object_mut().unwrap().remove("Stream");
+                stored["DestinationConfig"]["OnFailure"].as_object_mut().unwrap().remove("Destination");
+                stored.as_object_mut().unwrap().entry("TumblingWindowInSeconds").or_insert(Value::Null);
+                assert_eq!(stored, wanted, "{name}: {id} under {ledger}");
             }
         }
     }
@@ -475,12 +475,12 @@ fn the_documentation_names_the_parameter_of_each_variable_or_says_that_it_is_fix
         if let Some(value) = set(&template).get(variable) {
             documented.insert(variable.to_owned());
             let source = source(value);
-            let held = match source {
+            let stored = match source {
                 "OwnConfig" => "`ConfigUri`".to_owned(),
                 "LedgerTable" => "`LedgerTableName`".to_owned(),
                 parameter => format!("`{parameter}`"),
             };
-            assert_eq!(*parameter, held, "{variable}");
+            assert_eq!(*parameter, stored, "{variable}");
         } else {
             assert!(parameter.starts_with("fixed: "), "{variable} is no parameter: {parameter}");
         }
@@ -511,13 +511,13 @@ fn each_function_that_reads_the_stream_has_the_cap_on_concurrency_and_no_other_h
         "Fn::If": ["HasReservedConcurrency", { "Ref": "ReservedConcurrency" }, { "Ref": "AWS::NoValue" }]
     });
     for (name, template) in both() {
-        let held =
+        let stored =
             |id: &str| at(&template, &["Resources", id, "Properties"]).get("ReservedConcurrentExecutions").cloned();
         for (id, _) in READERS {
-            assert_eq!(held(id), Some(cap.clone()), "{name}: {id}");
+            assert_eq!(stored(id), Some(cap.clone()), "{name}: {id}");
         }
         // A sweep that is throttled would be asked again for hours, while nothing looks for drift.
-        assert_eq!(held("Sweep"), None);
+        assert_eq!(stored("Sweep"), None);
         assert_eq!(at(&template, &["Parameters", "ReservedConcurrency", "Default"]), "", "nothing is reserved");
     }
 }

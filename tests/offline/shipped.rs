@@ -36,10 +36,10 @@ async fn the_page_is_what_the_values_say() {
     if env::var_os("UPDATE_EXPECT").is_some() {
         fs::write(kept(), &page).unwrap();
     }
-    let held = fs::read_to_string(kept()).unwrap_or_default();
-    let differs = page.lines().zip(held.lines()).position(|(made, held)| made != held);
-    let line = differs.map_or_else(|| page.lines().count().min(held.lines().count()) + 1, |line| line + 1);
-    assert!(page == held, "{PATH} is stale from line {line} on: run `{WRITTEN_BY}`");
+    let stored = fs::read_to_string(kept()).unwrap_or_default();
+    let differs = page.lines().zip(stored.lines()).position(|(made, stored)| made != stored);
+    let line = differs.map_or_else(|| page.lines().count().min(stored.lines().count()) + 1, |line| line + 1);
+    assert!(page == stored, "{PATH} is stale from line {line} on: run `{WRITTEN_BY}`");
 }
 
 #[tokio::test]

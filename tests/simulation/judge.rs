@@ -77,7 +77,7 @@ impl<'a> Parser<'a> {
         let functions: [(&str, usize, Function); 3] = [
             ("attribute_exists", 1, |of| of[0].is_some()),
             ("attribute_not_exists", 1, |of| of[0].is_none()),
-            ("contains", 2, |of| of[0].zip(of[1]).is_some_and(|(held, part)| contains(held, part))),
+            ("contains", 2, |of| of[0].zip(of[1]).is_some_and(|(stored, part)| contains(stored, part))),
         ];
         for (name, n_arguments, function) in functions {
             if self.takes(name) {
@@ -171,15 +171,15 @@ fn equal(one: &AttributeValue, other: &AttributeValue) -> bool {
     }
 }
 
-fn contains(held: &AttributeValue, part: &AttributeValue) -> bool {
-    match (held, part) {
-        (AttributeValue::S(held), AttributeValue::S(part)) => held.contains(part.as_str()),
-        (AttributeValue::Ss(held), AttributeValue::S(part)) => held.contains(part),
-        (AttributeValue::Bs(held), AttributeValue::B(part)) => held.contains(part),
-        (AttributeValue::Ns(held), AttributeValue::N(part)) => {
-            held.iter().any(|held| Decimal::read(held) == Decimal::read(part))
+fn contains(stored: &AttributeValue, part: &AttributeValue) -> bool {
+    match (stored, part) {
+        (AttributeValue::S(stored), AttributeValue::S(part)) => stored.contains(part.as_str()),
+        (AttributeValue::Ss(stored), AttributeValue::S(part)) => stored.contains(part),
+        (AttributeValue::Bs(stored), AttributeValue::B(part)) => stored.contains(part),
+        (AttributeValue::Ns(stored), AttributeValue::N(part)) => {
+            stored.iter().any(|stored| Decimal::read(stored) == Decimal::read(part))
         }
-        (AttributeValue::L(held), part) => held.iter().any(|held| equal(held, part)),
+        (AttributeValue::L(stored), part) => stored.iter().any(|stored| equal(stored, part)),
         _ => false,
     }
 }

@@ -161,7 +161,7 @@ fn counted(table: &PlainTable, recount: &mut Recount) -> Counted {
 }
 
 fn is_text(row: &Row<'_>, name: &str, text: &str) -> bool {
-    matches!(row.item.get(name), Some(Plain::Text(held)) if held == text)
+    matches!(row.item.get(name), Some(Plain::Text(stored)) if stored == text)
 }
 
 /// The amount of an item: 0 when it has none, and `None` when it is no number.

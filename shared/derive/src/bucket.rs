@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Buckets as they were read; missing ones are empty.
-pub type HeldBuckets = BTreeMap<Key, Item>;
+pub type StoredBuckets = BTreeMap<Key, Item>;
 
 /// The total of the values of a bucket; at least one value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,8 +62,8 @@ impl Bucket {
 
     /// The write that adds these values to the bucket that was read.
     #[must_use]
-    pub fn write(&self, schema: &Schema, key: &Key, form: &BucketForm, held: Option<&Item>) -> Write {
-        let value = |name: &str| held.and_then(|item| item.get(name));
+    pub fn write(&self, schema: &Schema, key: &Key, form: &BucketForm, stored: Option<&Item>) -> Write {
+        let value = |name: &str| stored.and_then(|item| item.get(name));
         let number = |name: &str| value(name).and_then(Sum::of);
         let mut set: Item = schema.mark_of(&form.entity).into_iter().collect();
         if number(&form.min).is_none_or(|min| self.min < min) {

@@ -14,7 +14,7 @@ use keys::{counter, item::Item, key::Key};
 use serde_dynamo::AttributeValue;
 
 use crate::{
-    bucket::{Bucket, HeldBuckets},
+    bucket::{Bucket, StoredBuckets},
     effect::BucketForm,
     guard::{Ask, Guard, Purpose},
     position::{DerivationAt, RecordAt},
@@ -113,7 +113,7 @@ pub fn buckets(chunk: &[Counted]) -> Vec<Key> {
 /// The writes that add the amounts of a transaction, each with its derivation: one for each counter whose amounts do
 /// not cancel out, and one for each bucket, based on its read.
 #[must_use]
-pub fn amount_writes(schema: &Schema, chunk: &[Counted], held: &HeldBuckets) -> Vec<(Write, DerivationAt)> {
+pub fn amount_writes(schema: &Schema, chunk: &[Counted], stored: &StoredBuckets) -> Vec<(Write, DerivationAt)> {
     let mut sums: BTreeMap<&Key, (Added, DerivationAt)> = BTreeMap::new();
     for Amount { item, derivation, adds } in chunk.iter().flat_map(|change| &change.amounts) {
         match sums.entry(item) {
@@ -125,7 +125,7 @@ pub fn amount_writes(schema: &Schema, chunk: &[Counted], held: &HeldBuckets) -> 
         let write = match added {
             Added::Tally(tally) if tally.is_zero() => return None,
             Added::Tally(tally) => counter_write(schema, key, &tally),
-            Added::Bucket(form, bucket) => bucket.write(schema, key, &form, held.get(key)),
+            Added::Bucket(form, bucket) => bucket.write(schema, key, &form, stored.get(key)),
         };
         Some((write, derivation))
     };
@@ -139,14 +139,14 @@ pub fn item_write<'a>(
     schema: &Schema,
     key: &Key,
     amounts: impl IntoIterator<Item = &'a Adds>,
-    held: Option<&Item>,
+    stored: Option<&Item>,
 ) -> Option<Write> {
     let mut amounts = amounts.into_iter();
     let mut added = Added::of(amounts.next()?);
     amounts.for_each(|adds| added.add(adds));
     Some(match added {
         Added::Tally(tally) => counter_write(schema, key, &tally),
-        Added::Bucket(form, bucket) => bucket.write(schema, key, &form, held),
+        Added::Bucket(form, bucket) => bucket.write(schema, key, &form, stored),
     })
 }
 
@@ -226,7 +226,7 @@ mod tests {
             Action::Update(update) => update.add,
             other => panic!("{other:?}"),
         };
-        amount_writes(&schema(), chunk, &HeldBuckets::new()).into_iter().map(added).collect()
+        amount_writes(&schema(), chunk, &StoredBuckets::new()).into_iter().map(added).collect()
     }
 
     #[test]
@@ -234,7 +234,7 @@ mod tests {
         let writes = amount_writes(
             &schema(),
             &[counted(0, &["a"]), counted(1, &["b"]), tallied(2, -1, "0")],
-            &HeldBuckets::new(),
+            &StoredBuckets::new(),
         );
         let keys: Vec<&str> = writes.iter().map(|(write, _)| write.key.pk.as_str()).collect();
         assert_eq!(keys, ["b"]);
@@ -266,13 +266,13 @@ mod tests {
         let chunk = [measured(0, "1"), measured(1, "4.0")];
         let key = Key::new("a", "C");
         assert_eq!(buckets(&chunk), std::slice::from_ref(&key));
-        let held: Item = [("Min", n("2")), ("Max", n("5"))].map(|(name, value)| (name.to_owned(), value)).into();
-        for (held, set, [min, max]) in [
+        let stored: Item = [("Min", n("2")), ("Max", n("5"))].map(|(name, value)| (name.to_owned(), value)).into();
+        for (stored, set, [min, max]) in [
             (None, vec![("Max", "4"), ("Min", "1")], [None, None]),
-            (Some(held), vec![("Min", "1")], [Some(n("2")), Some(n("5"))]),
+            (Some(stored), vec![("Min", "1")], [Some(n("2")), Some(n("5"))]),
         ] {
-            let held: HeldBuckets = held.map(|item| (key.clone(), item)).into_iter().collect();
-            let writes = amount_writes(&schema(), &chunk, &held);
+            let stored: StoredBuckets = stored.map(|item| (key.clone(), item)).into_iter().collect();
+            let writes = amount_writes(&schema(), &chunk, &stored);
             let [(Write { action: Action::Update(update), guard: Some(found), .. }, DerivationAt(0))] =
                 writes.as_slice()
             else {

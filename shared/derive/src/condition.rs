@@ -214,15 +214,15 @@ impl Condition {
         let attributes = tests.iter().filter(|(test, _)| test.compares()).flat_map(|(_, operands)| operands.iter());
         attributes.into_iter().find_map(|operand| {
             let Expression::Path(path) = operand else { return None };
-            let held = path.value(item).filter(|held| !matches!(held, AttributeValue::Null(_)))?;
+            let stored = path.value(item).filter(|stored| !matches!(stored, AttributeValue::Null(_)))?;
             let about = of(path);
             let is_tested = about.iter().any(|(test, _)| *test == Test::Type);
             let compared = about.iter().filter(|(test, _)| test.compares()).flat_map(|(_, operands)| operands.iter());
             let types: BTreeSet<&str> = compared.filter_map(type_of).collect();
-            let is_unlike = !is_tested && !types.is_empty() && !types.contains(value::type_of(held));
+            let is_unlike = !is_tested && !types.is_empty() && !types.contains(value::type_of(stored));
             let types = types.into_iter().collect::<Vec<_>>().join(" and ");
             is_unlike
-                .then(|| (path, format!("is {}, and the condition compares it with {types}", value::type_of(held))))
+                .then(|| (path, format!("is {}, and the condition compares it with {types}", value::type_of(stored))))
         })
     }
 

@@ -426,13 +426,13 @@ impl Link {
 }
 
 /// The members of a list or set.
-fn members(name: &str, held: Option<&AttributeValue>) -> Result<Vec<AttributeValue>, Unreadable> {
-    match held {
+fn members(name: &str, stored: Option<&AttributeValue>) -> Result<Vec<AttributeValue>, Unreadable> {
+    match stored {
         None => Ok(Vec::new()),
         Some(AttributeValue::Ss(members)) => Ok(members.iter().cloned().map(AttributeValue::S).collect()),
         Some(AttributeValue::Ns(members)) => Ok(members.iter().cloned().map(AttributeValue::N).collect()),
         Some(AttributeValue::L(members)) => Ok(members.clone()),
-        Some(held) => Err(Unreadable::type_of(name, held, "a list or a set of texts is wanted")),
+        Some(stored) => Err(Unreadable::type_of(name, stored, "a list or a set of texts is wanted")),
     }
 }
 
@@ -444,14 +444,14 @@ fn with_wanted_type(error: Unreadable, field: &str, to: &Definition, image: &Ima
     let written = to.key.pk.written(field).or_else(|| to.key.sk.written(field));
     match (image.attribute(&error.attribute), written) {
         (None | Some(AttributeValue::S(_)), _) | (_, None) => error,
-        (Some(held), Some(written)) => {
-            let wanted = match held {
+        (Some(stored), Some(written)) => {
+            let wanted = match stored {
                 AttributeValue::N(_) => {
                     format!("`{written}` takes a text: store a text, or link by text({})", error.attribute)
                 }
                 _ => format!("`{written}` takes a text"),
             };
-            Unreadable::type_of(&error.attribute, held, &wanted)
+            Unreadable::type_of(&error.attribute, stored, &wanted)
         }
     }
 }

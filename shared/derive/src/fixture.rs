@@ -316,9 +316,9 @@ impl TestTable {
     }
 
     fn write(&mut self, write: &Write) {
-        let held = self.items.get(&write.key);
-        if write.guard.as_ref().is_none_or(|guard| guard.holds(held)) {
-            let new = written(held, &write.action);
+        let stored = self.items.get(&write.key);
+        if write.guard.as_ref().is_none_or(|guard| guard.holds(stored)) {
+            let new = written(stored, &write.action);
             self.replace(write.key.clone(), new);
         }
     }
@@ -354,8 +354,8 @@ impl TestTable {
                     }
                     Derived::Count { .. } | Derived::Bucket { .. } => continue,
                 };
-                let held = self.items.get(&key);
-                let wrong = wanted.iter().filter(|wanted| !wanted.is_held_by(held));
+                let stored = self.items.get(&key);
+                let wrong = wanted.iter().filter(|wanted| !wanted.is_held_by(stored));
                 differing
                     .extend(wrong.map(|wanted| format!("{name}: {key} {} should be {:?}", wanted.name, wanted.value)));
             }
@@ -389,13 +389,13 @@ pub(crate) fn decided(schema: &Schema, catalogue: &Catalogue, look: &Look, items
 }
 
 /// An item after a write.
-pub(crate) fn written(held: Option<&Item>, action: &Action) -> Option<Item> {
+pub(crate) fn written(stored: Option<&Item>, action: &Action) -> Option<Item> {
     match action {
         Action::Put(item) => Some(item.clone()),
         Action::Delete => None,
-        Action::Check => held.cloned(),
+        Action::Check => stored.cloned(),
         Action::Update(Update { set, remove, .. }) => {
-            let mut item = held.cloned()?;
+            let mut item = stored.cloned()?;
             item.extend(set.clone());
             item.retain(|name, _| !remove.contains(name));
             Some(item)

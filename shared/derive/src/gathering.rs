@@ -166,8 +166,8 @@ impl CollectionCount {
             let mirror = mirror?;
             // The fields of the source's key that the mirror's key has give the target's key.
             let pairs = count.link.0.iter().map(|(to, from)| {
-                let (held, _) = mirror.link.0.iter().find(|(_, by)| by == from)?;
-                Some((to.clone(), Input::of(held)))
+                let (stored, _) = mirror.link.0.iter().find(|(_, by)| by == from)?;
+                Some((to.clone(), Input::of(stored)))
             });
             let link = Link(pairs.collect::<Option<_>>()?);
             Self::of(schema, at, Some(position), (&mirror.target, &count.target), link)
@@ -182,11 +182,11 @@ impl CollectionCount {
         (entity, target): (&str, &str),
         link: Link,
     ) -> Option<Self> {
-        let (held, target) = (schema.entity(entity)?, schema.entity(target)?);
-        if renamed(&target.key.pk.to_string(), &link) != held.key.pk.to_string() || !is_one_text(&held.key.pk) {
+        let (stored, target) = (schema.entity(entity)?, schema.entity(target)?);
+        if renamed(&target.key.pk.to_string(), &link) != stored.key.pk.to_string() || !is_one_text(&stored.key.pk) {
             return None;
         }
-        let prefix = held.key.sk.prefix_of(|_| None).ok()?;
+        let prefix = stored.key.sk.prefix_of(|_| None).ok()?;
         Some(Self { count, mirror, entity: entity.to_owned(), link, prefix })
     }
 

@@ -101,19 +101,21 @@ impl Ask {
     /// True if it holds for this item.
     #[must_use]
     pub fn holds(&self, item: Option<&Item>) -> bool {
-        let held = |attribute: &str| item.and_then(|item| item.get(attribute));
+        let stored = |attribute: &str| item.and_then(|item| item.get(attribute));
         match self {
             Self::Absent => item.is_none(),
             Self::Present => item.is_some(),
-            Self::Lacks(attribute) => held(attribute).is_none(),
-            Self::Equal(attribute, value) => same(held(attribute), Some(value)),
-            Self::Differs(attribute, value) => !same(held(attribute), Some(value)),
-            Self::AtLeast(attribute, value) => held(attribute).is_some_and(|held| at_least(held, value)),
-            Self::LacksOrEqual(attribute, value) => held(attribute).is_none_or(|held| same(Some(held), Some(value))),
-            Self::LacksOrBelow(attribute, value) => held(attribute).is_none_or(|held| below(held, value)),
-            Self::BelowOrLacksBoth(attribute, value, other) => match held(attribute) {
-                Some(held) => below(held, value),
-                None => held(other).is_none(),
+            Self::Lacks(attribute) => stored(attribute).is_none(),
+            Self::Equal(attribute, value) => same(stored(attribute), Some(value)),
+            Self::Differs(attribute, value) => !same(stored(attribute), Some(value)),
+            Self::AtLeast(attribute, value) => stored(attribute).is_some_and(|stored| at_least(stored, value)),
+            Self::LacksOrEqual(attribute, value) => {
+                stored(attribute).is_none_or(|stored| same(Some(stored), Some(value)))
+            }
+            Self::LacksOrBelow(attribute, value) => stored(attribute).is_none_or(|stored| below(stored, value)),
+            Self::BelowOrLacksBoth(attribute, value, other) => match stored(attribute) {
+                Some(stored) => below(stored, value),
+                None => stored(other).is_none(),
             },
         }
     }
@@ -146,8 +148,8 @@ impl Guard {
     /// There is an item, and its type attribute is the one that was read, or missing as in that item; with `None`,
     /// there is no item.
     #[must_use]
-    pub fn same_type(purpose: Purpose, layout: &Layout, held: Option<&Item>) -> Self {
-        let Some(item) = held else { return Self::absent(purpose) };
+    pub fn same_type(purpose: Purpose, layout: &Layout, stored: Option<&Item>) -> Self {
+        let Some(item) = stored else { return Self::absent(purpose) };
         let name = layout.type_name();
         Self { purpose, asks: vec![Ask::Present, Ask::as_read(name, item.get(name))] }
     }

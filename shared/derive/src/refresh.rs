@@ -78,30 +78,30 @@ impl Look {
     }
 }
 
-/// Refreshes an item with the stored content `held`, as far as `sources` are known.
+/// Refreshes an item with the stored content `stored`, as far as `sources` are known.
 ///
 /// Its parts are computed in the catalogue's order. Each builds on the correct values of those before it, so that one
 /// write corrects the item.
 #[must_use]
-pub fn step(schema: &Schema, catalogue: &Catalogue, look: &Look, held: Option<&Item>, sources: &Sources) -> Step {
+pub fn step(schema: &Schema, catalogue: &Catalogue, look: &Look, stored: Option<&Item>, sources: &Sources) -> Step {
     let Some(definition) = schema.entity(&look.entity) else { return Step::Decided(Verdict::InStep) };
     let parts: Vec<DerivationAt> = catalogue.refreshing(&look.entity).collect();
     let maker = parts.iter().copied().find(|&at| catalogue.refresh(at).is_some_and(Refresh::makes_item));
 
     let made = match maker.filter(|at| look.derivations.contains(at)).and_then(|at| catalogue.refresh(at)) {
         None => None,
-        Some(mirror) => match unknown(mirror.sources(schema, &look.target(definition, held)), sources) {
+        Some(mirror) => match unknown(mirror.sources(schema, &look.target(definition, stored)), sources) {
             missing if !missing.is_empty() => return Step::Read(missing),
-            _ => match mirror.compute(schema, &look.target(definition, held), sources) {
+            _ => match mirror.compute(schema, &look.target(definition, stored), sources) {
                 Computed::Item(item) => Some(item),
                 Computed::Attributes(_) => None,
             },
         },
     };
-    let is_held = held.is_some_and(|item| schema.image(&look.item, item).is_some_and(|image| image.is(&look.entity)));
-    let (base, whole) = match (&made, held) {
+    let is_held = stored.is_some_and(|item| schema.image(&look.item, item).is_some_and(|image| image.is(&look.entity)));
+    let (base, whole) = match (&made, stored) {
         (Some(None), Some(item)) if is_held => return Step::Decided(removal(&schema.layout, look, item, maker)),
-        (Some(Some(item)), held) if is_held || held.is_none() => (item, held.is_none()),
+        (Some(Some(item)), stored) if is_held || stored.is_none() => (item, stored.is_none()),
         (Some(Some(_)), Some(_)) => return Step::Decided(maker.map_or(Verdict::InStep, Verdict::Occupied)),
         (None, Some(item)) if is_held => (item, false),
         (None | Some(_), _) => return Step::Decided(Verdict::InStep),
@@ -109,11 +109,11 @@ pub fn step(schema: &Schema, catalogue: &Catalogue, look: &Look, held: Option<&I
 
     let mut difference = ItemDifference::default();
     if let (Some(at), Some(Some(item))) = (maker, &made) {
-        difference.add(at, held, owned(definition, item, held));
+        difference.add(at, stored, owned(definition, item, stored));
     }
     let mut becoming = base.clone();
-    if let (Some(_), Some(held)) = (&made, held) {
-        let others = held.iter().filter(|(name, _)| definition.derives(name) && !base.contains_key(name));
+    if let (Some(_), Some(stored)) = (&made, stored) {
+        let others = stored.iter().filter(|(name, _)| definition.derives(name) && !base.contains_key(name));
         becoming.extend(others.map(|(name, value)| (name.to_owned(), value.clone())));
     }
     let mut missing = BTreeSet::new();
@@ -128,9 +128,9 @@ pub fn step(schema: &Schema, catalogue: &Catalogue, look: &Look, held: Option<&I
             missing.extend(unknown);
         } else if let Computed::Attributes(wanted) = part.compute(schema, &target, sources) {
             for wanted in &wanted {
-                wanted.apply(&mut becoming, held);
+                wanted.apply(&mut becoming, stored);
             }
-            difference.add(at, held, wanted);
+            difference.add(at, stored, wanted);
         }
     }
     if !missing.is_empty() {
@@ -140,22 +140,22 @@ pub fn step(schema: &Schema, catalogue: &Catalogue, look: &Look, held: Option<&I
     let purpose = if made.is_some() { Purpose::MirrorType } else { Purpose::Update };
     // A mirror belongs to Ripple, so the whole content of a mirror with many differing attributes is known and put.
     let put = whole || (is_held && matches!(made, Some(Some(_))) && difference.is_large());
-    let guard = Guard::same_type(purpose, &schema.layout, held);
+    let guard = Guard::same_type(purpose, &schema.layout, stored);
     Step::Decided(difference.verdict(look, put.then_some(becoming), guard))
 }
 
-/// What decides the refresh of an item with the stored content `held`, as far as these sources are known.
+/// What decides the refresh of an item with the stored content `stored`, as far as these sources are known.
 #[must_use]
 pub fn decided_by(
     schema: &Schema,
     catalogue: &Catalogue,
     look: &Look,
-    held: Option<&Item>,
+    stored: Option<&Item>,
     sources: &Sources,
 ) -> BTreeSet<Source> {
     // A step requests the sources that it does not know.
     let (mut asked, mut own, mut is_known) = (BTreeSet::new(), Sources::default(), true);
-    while is_known && let Step::Read(more) = step(schema, catalogue, look, held, &own) {
+    while is_known && let Step::Read(more) = step(schema, catalogue, look, stored, &own) {
         is_known = more.iter().all(|source| own.add_known(schema, source, sources));
         asked.extend(more);
     }
@@ -169,8 +169,8 @@ fn unknown(wanted: Vec<Source>, sources: &Sources) -> Vec<Source> {
 
 /// A mirror without an existing source is deleted, unless another item took its key meanwhile. If a source appeared
 /// meanwhile, the deletion's own record requests a refresh with the claims of the mirror, and the mirror is recreated.
-fn removal(layout: &Layout, look: &Look, held: &Item, maker: Option<DerivationAt>) -> Verdict {
-    let guard = Some(Guard::same_type(Purpose::MirrorType, layout, Some(held)));
+fn removal(layout: &Layout, look: &Look, stored: &Item, maker: Option<DerivationAt>) -> Verdict {
+    let guard = Some(Guard::same_type(Purpose::MirrorType, layout, Some(stored)));
     Verdict::Write {
         write: Box::new(Write { table: Table::Main, key: look.item.clone(), action: Action::Delete, guard }),
         derivations: maker.into_iter().collect(),
@@ -179,9 +179,9 @@ fn removal(layout: &Layout, look: &Look, held: &Item, maker: Option<DerivationAt
 
 /// The attributes that a mirror should have, besides those of other derivations: exactly the computed ones.
 #[must_use]
-pub fn owned(definition: &Definition, item: &Item, held: Option<&Item>) -> Vec<Wanted> {
+pub fn owned(definition: &Definition, item: &Item, stored: Option<&Item>) -> Vec<Wanted> {
     let is_ours = |name: &&str| !item.contains_key(name) && !definition.derives(name) && !is_stores_own(name);
-    let gone = held.into_iter().flat_map(Item::keys).filter(is_ours);
+    let gone = stored.into_iter().flat_map(Item::keys).filter(is_ours);
     let gone = gone.map(|name| Wanted { name: name.to_owned(), value: None, zero_is_absent: false });
     let there = item.iter().map(|(name, value)| Wanted {
         name: name.to_owned(),
@@ -205,10 +205,10 @@ struct ItemDifference {
 
 impl ItemDifference {
     /// Adds the attributes that a derivation wants and the item does not have.
-    fn add(&mut self, derivation: DerivationAt, held: Option<&Item>, wanted: Vec<Wanted>) {
+    fn add(&mut self, derivation: DerivationAt, stored: Option<&Item>, wanted: Vec<Wanted>) {
         let mut differs = false;
         for wanted in wanted {
-            if wanted.is_held_by(held) {
+            if wanted.is_held_by(stored) {
                 continue;
             }
             differs = true;
@@ -464,8 +464,8 @@ mod tests {
         };
         let Action::Put(put) = &write.action else { panic!("{write:?}") };
         assert_eq!(put, &item(&format!("{FOLLOWER}{}", many(1))));
-        let held = item(&mirror);
-        assert_eq!(write.guard, Some(Guard::same_type(Purpose::MirrorType, &schema().layout, Some(&held))));
+        let stored = item(&mirror);
+        assert_eq!(write.guard, Some(Guard::same_type(Purpose::MirrorType, &schema().layout, Some(&stored))));
     }
 
     #[test]
@@ -476,7 +476,7 @@ mod tests {
             value: number.is_multiple_of(2).then(|| AttributeValue::N(number.to_string())),
             zero_is_absent: false,
         };
-        let mut held: Item = (0..600).map(|number| (format!("Copied{number}"), AttributeValue::Bool(true))).collect();
+        let mut stored: Item = (0..600).map(|number| (format!("Copied{number}"), AttributeValue::Bool(true))).collect();
         let look = Look {
             item: Key::new("P", "S"),
             entity: String::new(),
@@ -484,16 +484,16 @@ mod tests {
             named: BTreeSet::new(),
         };
         for n_parts in 0.. {
-            difference.add(DerivationAt(0), Some(&held), (0..600).map(wanted).collect());
+            difference.add(DerivationAt(0), Some(&stored), (0..600).map(wanted).collect());
             let verdict = std::mem::take(&mut difference).verdict(&look, None, Guard::present(Purpose::Update));
             let Verdict::Write { write, .. } = verdict else {
-                assert_eq!((n_parts, held.keys().count()), (3, 300));
+                assert_eq!((n_parts, stored.keys().count()), (3, 300));
                 return;
             };
             let Action::Update(Update { set, remove, .. }) = write.action else { panic!("{write:?}") };
             assert!(set.keys().count() + remove.len() <= UPDATE_ATTRIBUTES_MAX);
-            held.extend(set);
-            held.retain(|name, _| !remove.contains(name));
+            stored.extend(set);
+            stored.retain(|name, _| !remove.contains(name));
         }
     }
 
@@ -620,8 +620,8 @@ mod tests {
 
     #[test]
     fn a_display_of_zero_and_none_are_both_right_where_no_counter_stands() {
-        for held in [ANN.to_owned(), format!("{ANN} FollowerCount=N:0.0")] {
-            check(&[&held], "User", &held, &[], &expect!["in step\n"]);
+        for stored in [ANN.to_owned(), format!("{ANN} FollowerCount=N:0.0")] {
+            check(&[&stored], "User", &stored, &[], &expect!["in step\n"]);
         }
     }
 
@@ -634,21 +634,21 @@ mod tests {
         "#]];
         check(&[ANN, NONE_LEFT], "User", ANN, &[], &zero);
         for other in ["N:1", "zero"] {
-            let held = format!("{ANN} FollowerCount={other}");
-            check(&[&held], "User", &held, &[], &zero);
-            check(&[&held, NONE_LEFT], "User", &held, &[], &zero);
+            let stored = format!("{ANN} FollowerCount={other}");
+            check(&[&stored], "User", &stored, &[], &zero);
+            check(&[&stored, NONE_LEFT], "User", &stored, &[], &zero);
         }
     }
 
     #[test]
     fn zero_is_removed_where_the_declaration_says_so() {
         let counter = "USER#ann / PROFILE#COUNT#post-count#00 Counter Value=N:0";
-        let held = format!("{ANN} PostCount=N:1");
-        for sources in [&[held.as_str(), counter][..], &[held.as_str()]] {
+        let stored = format!("{ANN} PostCount=N:1");
+        for sources in [&[stored.as_str(), counter][..], &[stored.as_str()]] {
             check(
                 sources,
                 "User",
-                &held,
+                &stored,
                 &[],
                 &expect![[r#"
                     update USER#ann / PROFILE if it exists
@@ -658,17 +658,17 @@ mod tests {
             );
         }
         // A zero that the application wrote stays.
-        for held in [ANN.to_owned(), format!("{ANN} PostCount=N:0")] {
-            check(&[&held, counter], "User", &held, &[], &expect!["in step\n"]);
+        for stored in [ANN.to_owned(), format!("{ANN} PostCount=N:0")] {
+            check(&[&stored, counter], "User", &stored, &[], &expect!["in step\n"]);
         }
     }
 
     #[test]
     fn a_counter_of_zero_may_go_and_come_back() {
         // The sweep deletes the counter after the display was written: nothing is left to write, with and without it.
-        let held = format!("{ANN} FollowerCount=N:0");
-        for sources in [&[held.as_str(), NONE_LEFT][..], &[held.as_str()]] {
-            check(sources, "User", &held, &[], &expect!["in step\n"]);
+        let stored = format!("{ANN} FollowerCount=N:0");
+        for sources in [&[stored.as_str(), NONE_LEFT][..], &[stored.as_str()]] {
+            check(sources, "User", &stored, &[], &expect!["in step\n"]);
         }
     }
 

@@ -42,8 +42,8 @@ impl Unreadable {
     }
 
     /// The attribute has a wrong type; `wanted` says which type is needed.
-    pub(crate) fn type_of(attribute: &str, held: &AttributeValue, wanted: &str) -> Self {
-        Self { attribute: attribute.to_owned(), why: format!("is {}, and {wanted}", value::type_of(held)) }
+    pub(crate) fn type_of(attribute: &str, stored: &AttributeValue, wanted: &str) -> Self {
+        Self { attribute: attribute.to_owned(), why: format!("is {}, and {wanted}", value::type_of(stored)) }
     }
 }
 
@@ -271,15 +271,15 @@ impl<'a> Image<'a> {
     /// As [`field`](Self::field).
     pub(crate) fn value_filling<'v>(
         name: &str,
-        held: Option<&'v AttributeValue>,
+        stored: Option<&'v AttributeValue>,
         key: &KeyTemplate,
         to: &str,
     ) -> Result<Option<Cow<'v, str>>, Unreadable> {
-        match held {
+        match stored {
             Some(AttributeValue::N(number)) if key.is_of_number(to) => Ok(Some(Cow::Borrowed(number))),
             Some(AttributeValue::B(bytes)) if key.is_of_bytes(to) => Ok(Some(Cow::Owned(value::hexadecimal(bytes)))),
-            Some(held) if key.is_of_bytes(to) => Err(Unreadable::type_of(name, held, "B is wanted")),
-            held => Ok(Self::text_field(name, held)?.map(Cow::Borrowed)),
+            Some(stored) if key.is_of_bytes(to) => Err(Unreadable::type_of(name, stored, "B is wanted")),
+            stored => Ok(Self::text_field(name, stored)?.map(Cow::Borrowed)),
         }
     }
 
@@ -296,14 +296,17 @@ impl<'a> Image<'a> {
     }
 
     /// The text of an attribute, if it can be part of a key.
-    pub(crate) fn text_field<'v>(name: &str, held: Option<&'v AttributeValue>) -> Result<Option<&'v str>, Unreadable> {
-        match held {
+    pub(crate) fn text_field<'v>(
+        name: &str,
+        stored: Option<&'v AttributeValue>,
+    ) -> Result<Option<&'v str>, Unreadable> {
+        match stored {
             None => Ok(None),
             Some(AttributeValue::S(text)) if text.is_empty() => {
                 Err(Unreadable { attribute: name.to_owned(), why: "is empty".to_owned() })
             }
             Some(AttributeValue::S(text)) => Ok(Some(text)),
-            Some(held) => Err(Unreadable::type_of(name, held, "S is wanted")),
+            Some(stored) => Err(Unreadable::type_of(name, stored, "S is wanted")),
         }
     }
 }

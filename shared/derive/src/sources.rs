@@ -148,7 +148,7 @@ impl Sources {
     #[must_use]
     pub fn item(&self, key: &Key) -> Option<&Item> {
         match self.items.get(key) {
-            Some(held) => held.as_ref(),
+            Some(stored) => stored.as_ref(),
             None => self.below.as_ref()?.item(key),
         }
     }
@@ -280,11 +280,11 @@ pub(crate) fn tally(counter: &Item) -> Option<Tally> {
 }
 
 /// Why an attribute of a counter cannot be read; a missing sum is a sum of zero.
-pub(crate) fn unreadable(name: &str, held: Option<&AttributeValue>) -> Option<&'static str> {
+pub(crate) fn unreadable(name: &str, stored: Option<&AttributeValue>) -> Option<&'static str> {
     match name {
-        counter::VALUE if held.is_none() => Some("is missing"),
-        counter::VALUE if held.and_then(whole_number).is_none() => Some("is not a whole number of type N"),
-        counter::SUM if held.is_some_and(|held| Sum::of(held).is_none()) => Some("is no number of type N"),
+        counter::VALUE if stored.is_none() => Some("is missing"),
+        counter::VALUE if stored.and_then(whole_number).is_none() => Some("is not a whole number of type N"),
+        counter::SUM if stored.is_some_and(|stored| Sum::of(stored).is_none()) => Some("is no number of type N"),
         _ => None,
     }
 }

@@ -218,10 +218,10 @@ mod tests {
         let mut written: BTreeMap<Key, Item> = BTreeMap::new();
         for chunk in changes.chunks(n_a_chunk) {
             for (write, _) in amount_writes(schema, chunk, &written.clone()) {
-                let held = written.get(&write.key);
-                assert!(write.guard.is_none_or(|guard| guard.holds(held)));
+                let stored = written.get(&write.key);
+                assert!(write.guard.is_none_or(|guard| guard.holds(stored)));
                 let Action::Update(Update { set, add, .. }) = write.action else { unreachable!() };
-                let mut item = held.cloned().unwrap_or_default();
+                let mut item = stored.cloned().unwrap_or_default();
                 item.extend(set);
                 for (name, value) in &add {
                     let mut sum = item.get(name).and_then(Sum::of).unwrap_or_default();
@@ -252,10 +252,10 @@ mod tests {
                 for part in derived {
                     let Derived::Count { target, tally, .. } = part else { continue };
                     let key = Key::new(&target.pk, format!("{}#{name}", target.sk));
-                    let held = written.get(&key);
-                    prop_assert_eq!(number(held, "Sum"), tally.sum.clone(), "{} of {}", name, target);
+                    let stored = written.get(&key);
+                    prop_assert_eq!(number(stored, "Sum"), tally.sum.clone(), "{} of {}", name, target);
                     let count = Sum::of(&serde_dynamo::AttributeValue::N(tally.count.to_string())).unwrap();
-                    prop_assert_eq!(number(held, "Value"), count, "{} of {}", name, target);
+                    prop_assert_eq!(number(stored, "Value"), count, "{} of {}", name, target);
                     targets.insert(key);
                 }
             }
@@ -289,9 +289,9 @@ mod tests {
             let mut written = applied(&schema, &changes, n_a_chunk);
             written.retain(|key, _| key.pk.starts_with("SENSOR"));
             prop_assert!(written.keys().eq(came.keys()));
-            for (held, came) in written.values().zip(came.values()) {
+            for (stored, came) in written.values().zip(came.values()) {
                 for (name, value) in &came.attributes(&rollup().form) {
-                    prop_assert_eq!(held.get(name), Some(value), "{}", name);
+                    prop_assert_eq!(stored.get(name), Some(value), "{}", name);
                 }
             }
             // The defined count is never higher.

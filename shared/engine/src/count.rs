@@ -19,7 +19,7 @@ pub(crate) mod shown;
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
-    bucket::HeldBuckets,
+    bucket::StoredBuckets,
     catalogue::Catalogue,
     coalesce::{Adds, Amount, Counted},
     position::{DerivationAt, RecordAt},
@@ -100,23 +100,23 @@ impl<S: Store> Counter<'_, S> {
     ) -> Result<Option<String>, StoreError> {
         let writes: Vec<&Write> = writes.collect();
         let keys: Vec<Key> = writes.iter().map(|write| write.key.clone()).collect();
-        let held = self.held_buckets(&keys).await?;
-        Ok(writes.into_iter().find_map(|write| self.has_its_key(write, held.get(&write.key)?)))
+        let stored = self.stored_buckets(&keys).await?;
+        Ok(writes.into_iter().find_map(|write| self.has_its_key(write, stored.get(&write.key)?)))
     }
 
     /// Returns the reason if this item has another type than the write requires.
-    fn has_its_key(&self, write: &Write, held: &Item) -> Option<String> {
+    fn has_its_key(&self, write: &Write, stored: &Item) -> Option<String> {
         let type_name = self.context.schema.layout.type_name();
         let mut asks = write.guard.iter().flat_map(|guard| &guard.asks);
-        let is_other = asks.any(|ask| ask.attribute() == Some(type_name) && !ask.holds(Some(held)));
-        let found = || text(held, type_name).unwrap_or("another type");
+        let is_other = asks.any(|ask| ask.attribute() == Some(type_name) && !ask.holds(Some(stored)));
+        let found = || text(stored, type_name).unwrap_or("another type");
         is_other.then(|| format!("under the key {} is an item of {}", write.key.for_log(), found()))
     }
 
     /// Reads the current buckets.
-    pub(crate) async fn held_buckets(&self, keys: &[Key]) -> Result<HeldBuckets, StoreError> {
+    pub(crate) async fn stored_buckets(&self, keys: &[Key]) -> Result<StoredBuckets, StoreError> {
         if keys.is_empty() {
-            return Ok(HeldBuckets::new());
+            return Ok(StoredBuckets::new());
         }
         Ok(self.context.store.get(Table::Main, keys).await?.into_iter().collect())
     }
@@ -192,7 +192,7 @@ struct CounterTodo {
     at: Key,
     derivation: DerivationAt,
     todo: Vec<Todo>,
-    held: Option<Item>,
+    stored: Option<Item>,
     /// True if this batch may have created the counter. Its target may then display a count of the counter's other
     /// items.
     may_begin: bool,
@@ -223,7 +223,7 @@ impl<S: Store> Counter<'_, S> {
                 key: amount.item.clone(),
                 derivation: amount.derivation,
                 todo: Vec::new(),
-                held: None,
+                stored: None,
                 may_begin: true,
                 is_hot: false,
             });
@@ -301,8 +301,8 @@ impl<S: Store> Counter<'_, S> {
         key: Option<Key>,
         patience: Patience<'_>,
     ) -> Option<Result<ShardItem, String>> {
-        let held = self.context.item(Table::Ledger, &key?, patience).await;
-        Some(held.map(|held| ShardItem::of(held.as_ref())).map_err(|error| describe(&error)))
+        let stored = self.context.item(Table::Ledger, &key?, patience).await;
+        Some(stored.map(|stored| ShardItem::of(stored.as_ref())).map_err(|error| describe(&error)))
     }
 
     /// Stores the shard's item in the session, creates or renews it if that is due, and reads the exceptions. If one of

@@ -105,9 +105,9 @@ pub(crate) async fn fan_out<S: Store>(
     let key = job_key.key();
     let mut tries = Tries::default();
     loop {
-        let held = context.item(Table::Main, &key, patience).await?;
+        let stored = context.item(Table::Main, &key, patience).await?;
         let now_ms = context.clock.now_ms();
-        let write = if let Some(job) = held.and_then(|item| Job::of(&context.schema.layout, &item)) {
+        let write = if let Some(job) = stored.and_then(|item| Job::of(&context.schema.layout, &item)) {
             let Some(write) = circle(context, &job, now_ms) else { return Ok(()) };
             write
         } else {
@@ -414,12 +414,12 @@ impl UnderwayFanOut {
         })
     }
 
-    /// True if the fan-out will still reach this item, which was decided by these sources. `held` is the stored item.
+    /// True if the fan-out will still reach this item, which was decided by these sources. `stored` is the stored item.
     /// No fan-out creates an item. If the found keys do not show the progress, every item that its source decides may
     /// be ahead.
-    pub(crate) fn still_reaches(&self, item: &Key, held: Option<&Item>, sources: &[&Source]) -> bool {
-        held.is_some_and(|held| match &self.search {
-            Some(search) => search.is_ahead_of(item, held),
+    pub(crate) fn still_reaches(&self, item: &Key, stored: Option<&Item>, sources: &[&Source]) -> bool {
+        stored.is_some_and(|stored| match &self.search {
+            Some(search) => search.is_ahead_of(item, stored),
             // One source of a range may stand for others in it.
             None => sources.iter().any(|source| match source {
                 Source::First(of) => of.query.pk == self.source.pk,
@@ -430,10 +430,10 @@ impl UnderwayFanOut {
 }
 
 impl Search {
-    fn is_ahead_of(&self, item: &Key, held: &Item) -> bool {
+    fn is_ahead_of(&self, item: &Key, stored: &Item) -> bool {
         match &self.index {
             None => self.is_ahead(&item.pk, &item.sk),
-            Some((pk, sk)) => text(held, pk).zip(text(held, sk)).is_some_and(|(pk, sk)| self.is_ahead(pk, sk)),
+            Some((pk, sk)) => text(stored, pk).zip(text(stored, sk)).is_some_and(|(pk, sk)| self.is_ahead(pk, sk)),
         }
     }
 
@@ -510,19 +510,19 @@ mod tests {
             source: source.clone(),
             search: Some(search),
         };
-        let (key, held) = (Key::new("a", "b"), |sk: &str| {
+        let (key, stored) = (Key::new("a", "b"), |sk: &str| {
             Item::from([("gpk", "p"), ("gsk", sk)].map(|(name, value)| (name.to_owned(), crate::attribute::s(value))))
         });
-        let reaches = |held: Option<&Item>| fan_out.still_reaches(&key, held, &[&Source::Item(source.clone())]);
-        assert!(reaches(Some(&held("C#7"))));
-        assert!(!reaches(Some(&held("C#3"))));
+        let reaches = |stored: Option<&Item>| fan_out.still_reaches(&key, stored, &[&Source::Item(source.clone())]);
+        assert!(reaches(Some(&stored("C#7"))));
+        assert!(!reaches(Some(&stored("C#3"))));
         assert!(!reaches(Some(&Item::default())), "the search never finds it");
         assert!(!reaches(None), "no fan-out makes it");
     }
 
     #[test]
     fn what_is_found_through_others_is_ahead_if_the_source_decides_it() {
-        let (source, key, held) = (Key::new("USER#ann", "PROFILE"), Key::new("a", "b"), Item::default());
+        let (source, key, stored) = (Key::new("USER#ann", "PROFILE"), Key::new("a", "b"), Item::default());
         let (job, is_paused) = (String::new(), false);
         let fan_out =
             UnderwayFanOut { job, is_paused, derivation: DerivationAt(0), source: source.clone(), search: None };
@@ -531,10 +531,10 @@ mod tests {
             Source::First(FirstOf { query, entity: "Message".to_owned(), is_counted: true })
         };
         let [source, own] = [source, key.clone()].map(Source::Item);
-        assert!(fan_out.still_reaches(&key, Some(&held), &[&own, &source]));
-        assert!(!fan_out.still_reaches(&key, Some(&held), &[&own]), "it follows another");
+        assert!(fan_out.still_reaches(&key, Some(&stored), &[&own, &source]));
+        assert!(!fan_out.still_reaches(&key, Some(&stored), &[&own]), "it follows another");
         assert!(!fan_out.still_reaches(&key, None, &[&source]), "no fan-out makes it");
-        assert!(fan_out.still_reaches(&key, Some(&held), &[&first("USER#ann")]), "it may be in its range");
-        assert!(!fan_out.still_reaches(&key, Some(&held), &[&first("USER#bob")]), "it is in another range");
+        assert!(fan_out.still_reaches(&key, Some(&stored), &[&first("USER#ann")]), "it may be in its range");
+        assert!(!fan_out.still_reaches(&key, Some(&stored), &[&first("USER#bob")]), "it is in another range");
     }
 }

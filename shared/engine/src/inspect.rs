@@ -34,14 +34,14 @@ use crate::{
     job::Job,
     jobs::{
         self, JobOrder, Obeyed,
-        held::HeldBy,
+        blocked::Blocker,
         pulse,
         sweep::{JobSweep, Swept},
     },
     look::{self, listing::UNREADABLE},
     park::ParkedChange,
     publishing::{self, RegistryError},
-    reading::{self, HeldItems, RefusedReads},
+    reading::{self, RefusedReads, StoredItems},
     redrive::{
         self, Redriven,
         waiting::{self, Waiting},
@@ -87,13 +87,13 @@ impl<S: Store> Engine<S> {
         is_asked: impl Fn(&mut Look) -> bool,
         patience: Patience<'_>,
     ) -> Result<(Vec<Look>, Vec<(Look, String)>), GaveUp> {
-        let (sweep, mut requests, mut held) =
-            (TableSweep::new(&self.context), RefreshRequests::default(), HeldItems::new());
+        let (sweep, mut requests, mut stored) =
+            (TableSweep::new(&self.context), RefreshRequests::default(), StoredItems::new());
         for (key, item) in items {
-            held.insert(key.clone(), sweep.request_as_inserted(key, item, &mut requests));
+            stored.insert(key.clone(), sweep.request_as_inserted(key, item, &mut requests));
         }
         requests.requested.retain(|_, requested| is_asked(&mut requested.look));
-        let LooksToWrite { decided, refused, .. } = sweep.decided_now(requests, held, sources, patience).await?;
+        let LooksToWrite { decided, refused, .. } = sweep.decided_now(requests, stored, sources, patience).await?;
         Ok((decided.looks().collect(), refused))
     }
 
@@ -210,19 +210,19 @@ impl<S: Store> Engine<S> {
     /// # Errors
     ///
     /// [`GaveUp`] if the parked changes cannot be read before the deadline, in milliseconds since the epoch.
-    pub async fn held_jobs(
+    pub async fn blocked_jobs(
         &self,
         jobs: &[Job],
         by_pulse: bool,
         deadline_ms: u64,
-    ) -> Result<BTreeMap<Key, HeldBy>, GaveUp> {
+    ) -> Result<BTreeMap<Key, Blocker>, GaveUp> {
         let sweep = JobSweep { context: &self.context, by_pulse };
         let waiting: Vec<&Job> = jobs.iter().filter(|job| !job.is_running).collect();
         if waiting.is_empty() {
             return Ok(BTreeMap::new());
         }
         let holds = sweep.holds(Patience::new(self.context.clock.as_ref(), deadline_ms)).await?;
-        Ok(waiting.into_iter().filter_map(|job| Some((job.key.clone(), sweep.held_by(&holds, job)?))).collect())
+        Ok(waiting.into_iter().filter_map(|job| Some((job.key.clone(), sweep.blocker(&holds, job)?))).collect())
     }
 
     /// Applies a parked change, and deletes it.
@@ -349,8 +349,8 @@ impl<S: Store> Engine<S> {
     /// # Errors
     ///
     /// [`GaveUp`] if they cannot be read.
-    pub async fn held(&self, keys: Vec<Key>, patience: Patience<'_>) -> Result<HeldItems, GaveUp> {
-        reading::held(&self.context, keys, patience).await
+    pub async fn stored(&self, keys: Vec<Key>, patience: Patience<'_>) -> Result<StoredItems, GaveUp> {
+        reading::stored(&self.context, keys, patience).await
     }
 
     /// The current items under these keys, and the keys that DynamoDB refuses to read.
@@ -358,12 +358,12 @@ impl<S: Store> Engine<S> {
     /// # Errors
     ///
     /// [`GaveUp`] if they cannot be read now.
-    pub async fn held_each(
+    pub async fn stored_each(
         &self,
         keys: Vec<Key>,
         patience: Patience<'_>,
-    ) -> Result<(HeldItems, RefusedReads<Key>), GaveUp> {
-        reading::held_each(&self.context, keys, patience).await
+    ) -> Result<(StoredItems, RefusedReads<Key>), GaveUp> {
+        reading::stored_each(&self.context, keys, patience).await
     }
 
     /// The counters of a target, for all derivations and in all shards.

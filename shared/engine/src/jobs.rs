@@ -19,8 +19,8 @@
 //! a paused job, and a paused job stays at its position. An order whose call arrives late, after other orders, does
 //! nothing.
 
+pub mod blocked;
 pub(crate) mod deletions;
-pub mod held;
 pub mod pulse;
 pub mod sweep;
 
@@ -376,13 +376,13 @@ impl<S: Store> Worker<'_, S> {
         let Some(index) = query.index.as_deref().and_then(|name| layout.index(name)) else {
             return Ok(keyed.collect());
         };
-        let held = self.items_now(&keyed.map(|(key, _)| key).collect::<Vec<_>>(), work).await?;
+        let stored = self.items_now(&keyed.map(|(key, _)| key).collect::<Vec<_>>(), work).await?;
         let is_found = |(_, item): &(Key, Item)| {
             let sort_key = text(item, &index.sk);
             let is_there = text(item, &index.pk) == Some(&query.pk) && sort_key.is_some_and(|it| query.sk.holds(it));
             is_there || !self.context.takes(ProtocolStep::StillFound)
         };
-        Ok(held.into_iter().filter(is_found).collect())
+        Ok(stored.into_iter().filter(is_found).collect())
     }
 
     async fn end_job(&self, job: &Job, why: &str, work: &mut Work<'_>) -> Result<(), TouchFailure> {
@@ -434,8 +434,8 @@ impl Job {
             JobOrder::Pause if self.is_paused => return None,
             JobOrder::Resume if !self.is_paused => return None,
             JobOrder::Pause => {
-                let held = (PAUSED.to_owned(), AttributeValue::Bool(true));
-                Action::Update(Update::set(Item::from([moves, held])))
+                let stored = (PAUSED.to_owned(), AttributeValue::Bool(true));
+                Action::Update(Update::set(Item::from([moves, stored])))
             }
             JobOrder::Resume => {
                 // As if the job had just moved, so that no sweep treats it as stalled.
@@ -468,14 +468,14 @@ pub(crate) async fn order<S: Store>(
     let patience = Patience::new(context.clock.as_ref(), deadline_ms);
     let mut tries = Tries::default();
     loop {
-        let held = context.item(Table::Main, &job.key, patience).await?;
-        let held = held.and_then(|item| Job::of(&context.schema.layout, &item));
-        let Some(held) = held.filter(|held| held.started_at_ms == job.started_at_ms) else {
+        let stored = context.item(Table::Main, &job.key, patience).await?;
+        let stored = stored.and_then(|item| Job::of(&context.schema.layout, &item));
+        let Some(stored) = stored.filter(|stored| stored.started_at_ms == job.started_at_ms) else {
             return Ok(Obeyed::Gone);
         };
-        let Some(write) = held.obeys(order, context.clock.now_ms()) else { return Ok(Obeyed::Already) };
+        let Some(write) = stored.obeys(order, context.clock.now_ms()) else { return Ok(Obeyed::Already) };
         match patience.call(|| context.store.write(&write)).await? {
-            Outcome::Done { .. } => return Ok(Obeyed::Done(Box::new(held))),
+            Outcome::Done { .. } => return Ok(Obeyed::Done(Box::new(stored))),
             // The job moved on, or has ended.
             Outcome::GuardFailed if patience.wait(&mut tries).await => {}
             Outcome::GuardFailed => return Err(GaveUp::OutOfTime { last: None }),

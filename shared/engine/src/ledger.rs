@@ -209,8 +209,8 @@ pub fn has_right(run: &str) -> Write {
 /// [`GaveUp`] if the right cannot be read.
 pub async fn may_repair<S: Store>(store: &S, run: &str, patience: Patience<'_>) -> Result<bool, GaveUp> {
     let keys = [Key::new(REPAIR, RIGHT)];
-    let held = patience.call(|| store.get(Table::Ledger, &keys)).await?;
-    Ok(held.first().is_some_and(|(_, item)| text(item, RUN) == Some(run)))
+    let stored = patience.call(|| store.get(Table::Ledger, &keys)).await?;
+    Ok(stored.first().is_some_and(|(_, item)| text(item, RUN) == Some(run)))
 }
 
 /// The receipt of the repair of a count by a run.
@@ -380,9 +380,9 @@ impl Spread {
 }
 
 /// The satellite of a home in which the changes with this watermark count; `None` if they count at home.
-pub(crate) fn satellite(home: &Key, held: &Item, mark: &str) -> Option<Key> {
+pub(crate) fn satellite(home: &Key, stored: &Item, mark: &str) -> Option<Key> {
     let counter = CounterKey::parse(home).filter(|counter| counter.satellite == 0)?;
-    let n_satellites = u32::try_from(number(held, SPREAD)?).ok().filter(|_| mark_of(held, mark).is_none())?;
+    let n_satellites = u32::try_from(number(stored, SPREAD)?).ok().filter(|_| mark_of(stored, mark).is_none())?;
     CounterKey { satellite: 1 + checksum(mark) % n_satellites.clamp(1, 99), ..counter }.key().ok()
 }
 

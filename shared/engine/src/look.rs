@@ -46,7 +46,7 @@ use crate::{
     input::{Batch, caught},
     job::touch::TouchFailure,
     protocol::ProtocolStep,
-    reading::{self, CALLS_AT_ONCE, HeldItems},
+    reading::{self, CALLS_AT_ONCE, StoredItems},
     requests::{DecidedLooks, LookRequest, Looked, OccupiedKey, OwnState, RequestedRefresh, WrittenItem},
 };
 
@@ -81,16 +81,16 @@ pub(crate) async fn look_at<S: Store>(
         Err(error) => return looked.not_now(items, &describe(&error)),
     }
     let shown = |requested: &RequestedRefresh| {
-        let held = match images?.shown(&requested.look.item, &requested.causes) {
+        let stored = match images?.shown(&requested.look.item, &requested.causes) {
             OwnState::NotShown => return None,
             OwnState::Absent => None,
             OwnState::Present(item) => Some(item.clone()),
         };
-        Some((requested.look.item.clone(), held))
+        Some((requested.look.item.clone(), stored))
     };
-    let held: HeldItems = items.iter().filter_map(shown).collect();
-    let (seen, unseen) = items.into_iter().partition(|requested| held.contains_key(&requested.look.item));
-    let decided = differing(context, seen, &held, sources, patience, looked).await;
+    let stored: StoredItems = items.iter().filter_map(shown).collect();
+    let (seen, unseen) = items.into_iter().partition(|requested| stored.contains_key(&requested.look.item));
+    let decided = differing(context, seen, &stored, sources, patience, looked).await;
     let occupied = decided.occupied.into_iter().map(|(requested, _)| requested);
     let to_write = decided.differing.into_iter().map(|(requested, _)| requested);
     let mut waiting: Vec<RequestedRefresh> = to_write.chain(occupied).chain(unseen).collect();
@@ -103,15 +103,15 @@ pub(crate) async fn look_at<S: Store>(
         // again.
         let sources = if n_rounds == 0 { &mut *sources } else { &mut fresh };
         let keys = waiting.iter().map(|requested| requested.look.item.clone()).collect();
-        let (held, refused) = match reading::held_each(context, keys, patience).await {
+        let (stored, refused) = match reading::stored_each(context, keys, patience).await {
             Ok(read) => read,
             Err(error) => return looked.not_now(waiting, &describe(&error)),
         };
         let own = |requested: &RequestedRefresh| refused.get(&requested.look.item);
         waiting = looked.without_refused(waiting.into_iter().map(|requested| (own(&requested), requested)));
-        let decided = differing(context, waiting, &held, sources, patience, looked).await;
+        let decided = differing(context, waiting, &stored, sources, patience, looked).await;
         waiting = write_all(context, decided.differing, patience, looked).await;
-        waiting.extend(list_all(context, decided.occupied, &held, patience, looked).await);
+        waiting.extend(list_all(context, decided.occupied, &stored, patience, looked).await);
         fresh = Sources::default();
     }
     looked.not_now(waiting, "other writers were at the item all the time");
@@ -146,7 +146,7 @@ async fn moved_clock<S: Store>(
 pub(crate) async fn differing<S: Store>(
     context: &Context<S>,
     items: Vec<RequestedRefresh>,
-    held: &HeldItems,
+    stored: &StoredItems,
     sources: &mut Sources,
     patience: Patience<'_>,
     looked: &mut Looked,
@@ -156,7 +156,7 @@ pub(crate) async fn differing<S: Store>(
         let mut wanted: BTreeSet<Source> = BTreeSet::new();
         let mut waiting = Vec::new();
         for requested in undecided {
-            let item = held.get(&requested.look.item).and_then(Option::as_ref);
+            let item = stored.get(&requested.look.item).and_then(Option::as_ref);
             let stepping = || step(&context.schema, &context.catalogue, &requested.look, item, sources);
             match caught("looking at what it asks for", stepping) {
                 Ok(Step::Read(more)) => {
@@ -188,13 +188,13 @@ pub(crate) async fn differing<S: Store>(
 async fn list_all<S: Store>(
     context: &Context<S>,
     occupied: Vec<(RequestedRefresh, DerivationAt)>,
-    held: &HeldItems,
+    stored: &StoredItems,
     patience: Patience<'_>,
     looked: &mut Looked,
 ) -> Vec<RequestedRefresh> {
     let mut again = Vec::new();
     for (requested, at) in occupied {
-        let item = held.get(&requested.look.item).and_then(Option::as_ref);
+        let item = stored.get(&requested.look.item).and_then(Option::as_ref);
         match listing::list_occupied(context, &requested.look, at, item, patience).await {
             Ok(Some(units)) => looked.occupied.push(OccupiedKey { requested, derivation: at, units }),
             Ok(None) => again.push(requested),

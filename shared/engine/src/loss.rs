@@ -216,8 +216,8 @@ pub(crate) async fn put_mark<S: Store>(
     batch: &Batch<'_>,
     account: &mut Account,
 ) -> Result<(), GaveUp> {
-    let held = context.item(Table::Ledger, &seen.key(), batch.patience).await?.as_ref().map(Mark::of);
-    let (since_ms, late_ms) = held.map_or((seen.since_ms, 0), |held| (held.since_ms, held.late_ms));
+    let stored = context.item(Table::Ledger, &seen.key(), batch.patience).await?.as_ref().map(Mark::of);
+    let (since_ms, late_ms) = stored.map_or((seen.since_ms, 0), |stored| (stored.since_ms, stored.late_ms));
     let mark = Mark { since_ms, late_ms: late_ms.max(seen.late_ms), ..seen };
     let write = mark.write(&context.schema.layout);
     if let Outcome::Done { units } = batch.patience.call(|| context.store.write(&write)).await? {

@@ -163,8 +163,8 @@ pub(crate) async fn registered<S: Store>(
 ///
 /// [`StoreError`] if the registry cannot be read.
 pub async fn read<S: Store>(store: &S) -> Result<Registry, StoreError> {
-    let held = store.get(Table::Ledger, &FAMILIES.map(key)).await?;
-    let of = |family| Registered::read(held.iter().find(|(held, _)| *held == key(family)).map(|(_, item)| item));
+    let stored = store.get(Table::Ledger, &FAMILIES.map(key)).await?;
+    let of = |family| Registered::read(stored.iter().find(|(stored, _)| *stored == key(family)).map(|(_, item)| item));
     Ok(Registry { additive: of(Family::Additive), level_triggered: of(Family::LevelTriggered) })
 }
 

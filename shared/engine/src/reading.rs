@@ -32,7 +32,7 @@ pub const CALLS_AT_ONCE: usize = 16;
 const PASSED_AT_ONCE: u32 = 25;
 
 /// Current items; `None` for one that does not exist.
-pub type HeldItems = BTreeMap<Key, Option<Item>>;
+pub type StoredItems = BTreeMap<Key, Option<Item>>;
 
 /// Reads that DynamoDB always refuses, with the error. Everything else was read.
 pub type RefusedReads<T> = BTreeMap<T, StoreError>;
@@ -65,28 +65,28 @@ async fn pages_of<S: Store>(
 }
 
 /// The current items under these keys.
-pub(crate) async fn held<S: Store>(
+pub(crate) async fn stored<S: Store>(
     context: &Context<S>,
     keys: Vec<Key>,
     patience: Patience<'_>,
-) -> Result<HeldItems, GaveUp> {
-    let (held, refused) = held_each(context, keys, patience).await?;
-    none_of(refused).map(|()| held)
+) -> Result<StoredItems, GaveUp> {
+    let (stored, refused) = stored_each(context, keys, patience).await?;
+    none_of(refused).map(|()| stored)
 }
 
 /// The current items under these keys. A refused call is halved until the refused item is alone, so that all others are
 /// read.
-pub(crate) async fn held_each<S: Store>(
+pub(crate) async fn stored_each<S: Store>(
     context: &Context<S>,
     keys: Vec<Key>,
     patience: Patience<'_>,
-) -> Result<(HeldItems, RefusedReads<Key>), GaveUp> {
-    let (mut held, mut refused, mut parts) = (HeldItems::new(), RefusedReads::new(), vec![keys]);
+) -> Result<(StoredItems, RefusedReads<Key>), GaveUp> {
+    let (mut stored, mut refused, mut parts) = (StoredItems::new(), RefusedReads::new(), vec![keys]);
     while let Some(mut keys) = parts.pop() {
         match patience.call(|| context.store.get(Table::Main, &keys)).await {
             Ok(items) => {
-                held.extend(keys.into_iter().map(|key| (key, None)));
-                held.extend(items.into_iter().map(|(key, item)| (key, Some(item))));
+                stored.extend(keys.into_iter().map(|key| (key, None)));
+                stored.extend(items.into_iter().map(|(key, item)| (key, Some(item))));
             }
             Err(GaveUp::Refused(error)) if keys.len() < 2 => {
                 refused.extend(keys.pop().map(|key| (key, error)));
@@ -98,7 +98,7 @@ pub(crate) async fn held_each<S: Store>(
             Err(error @ (GaveUp::OutOfTime { .. } | GaveUp::Standing(_))) => return Err(error),
         }
     }
-    Ok((held, refused))
+    Ok((stored, refused))
 }
 
 /// Reads these sources, and adds them to `sources`.
@@ -128,8 +128,8 @@ pub(crate) async fn read_each<S: Store>(
     }
     let mut refused = RefusedReads::new();
     if !keys.is_empty() {
-        let (held, unread) = held_each(context, keys, patience).await?;
-        for (key, item) in held {
+        let (stored, unread) = stored_each(context, keys, patience).await?;
+        for (key, item) in stored {
             sources.add_item(key, item);
         }
         sources.hour_or(context.hour.load(Ordering::Relaxed));

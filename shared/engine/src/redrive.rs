@@ -45,7 +45,7 @@ pub mod discard;
 pub mod waiting;
 
 use derive::{
-    bucket::HeldBuckets,
+    bucket::StoredBuckets,
     coalesce::{Amount, Counted, amount_writes, buckets},
     family::Family,
     guard::{Ask, Guard, Purpose},
@@ -167,13 +167,13 @@ async fn redrive_once<S: Store>(
     let counter = Counter::new(context);
     let mut tries = Tries::default();
     loop {
-        let held = match patience.call(|| counter.held_buckets(&keys)).await {
-            Ok(held) => held,
+        let stored = match patience.call(|| counter.stored_buckets(&keys)).await {
+            Ok(stored) => stored,
             Err(GaveUp::Refused(error)) => return Ok(Redriven::Still { cause: describe(&error) }),
             Err(error @ (GaveUp::OutOfTime { .. } | GaveUp::Standing(_))) => return Err(error),
         };
-        let amounts = amount_writes(&context.schema, changes, &held).into_iter().map(|(write, _)| write);
-        let amounts = amounts.map(|write| mark.iter().fold(write, |write, mark| mark.set_by(write, &held)));
+        let amounts = amount_writes(&context.schema, changes, &stored).into_iter().map(|(write, _)| write);
+        let amounts = amounts.map(|write| mark.iter().fold(write, |write, mark| mark.set_by(write, &stored)));
         let deletions = parked.deletions(Some(Guard::present(Purpose::StillParked)));
         let transaction = match Transaction::new(deletions.chain(amounts).collect()) {
             Ok(transaction) => transaction,
@@ -236,10 +236,10 @@ struct ParkedMark {
 
 impl ParkedMark {
     /// The write of the counter, which also sets the watermark if the counter lacks it or has a lower one.
-    fn set_by(&self, mut write: Write, held: &HeldBuckets) -> Write {
-        let held = held.get(&write.key).and_then(|item| mark_of(item, &self.name));
+    fn set_by(&self, mut write: Write, stored: &StoredBuckets) -> Write {
+        let stored = stored.get(&write.key).and_then(|item| mark_of(item, &self.name));
         if let Action::Update(update) = &mut write.action
-            && !held.is_some_and(|mark| has_passed(mark, self.sequence))
+            && !stored.is_some_and(|mark| has_passed(mark, self.sequence))
         {
             update.set.insert(self.name.clone(), self.sequence.mark(self.now_ms));
             let guard = write.guard.get_or_insert_with(|| Guard { purpose: Purpose::Watermark, asks: Vec::new() });
@@ -277,16 +277,16 @@ async fn leave_unsure<S: Store>(
     for change in changes {
         let (mut sure, mut unsure) = (Vec::new(), Vec::new());
         for amount in std::mem::take(&mut change.amounts) {
-            let held = counted_on(context, &amount.item, batch.patience).await.map_err(|error| describe(&error))?;
+            let stored = counted_on(context, &amount.item, batch.patience).await.map_err(|error| describe(&error))?;
             let sequence = Sequence::parse(&change.sequence_number);
             let is_passed = |mark: &[u8]| sequence.is_none_or(|sequence| has_passed(mark, sequence));
-            let marks: Vec<&[u8]> = held.iter().filter_map(|item| mark_of(item, &mark)).collect();
+            let marks: Vec<&[u8]> = stored.iter().filter_map(|item| mark_of(item, &mark)).collect();
             let is_unsure = if marks.is_empty() { !is_young } else { marks.into_iter().any(is_passed) };
             if !is_unsure {
                 sure.push(amount);
                 continue;
             }
-            let shown = Counter::new(context).leave_to_their_records(&held, batch.patience).await;
+            let shown = Counter::new(context).leave_to_their_records(&stored, batch.patience).await;
             shown.map_err(|error| describe(&error))?;
             unsure.push(amount);
         }
@@ -387,17 +387,17 @@ impl<S: Store> Counter<'_, S> {
     ) {
         let amounts = || entries.iter().flat_map(|entry| &entry.change.amounts);
         let at = |amount: &Amount| (self.counted_at(amount, shard), shard.mark.clone());
-        let held = marked::marked(self.context, amounts().map(at).collect(), batch.patience).await;
-        let held = held.map_err(|error| describe(&error));
-        let held = match shard.stopped.clone().map_or(held, Err) {
-            Ok(held) => held,
+        let stored = marked::marked(self.context, amounts().map(at).collect(), batch.patience).await;
+        let stored = stored.map_err(|error| describe(&error));
+        let stored = match shard.stopped.clone().map_or(stored, Err) {
+            Ok(stored) => stored,
             Err(why) => return undone(account, entries.iter().map(|entry| entry.change.position), &why),
         };
         for CountEntry { change, created_ms, .. } in entries {
             let age_ms = age_ms(created_ms, self.context.clock.now_ms());
             let sequence = Sequence::parse(&change.sequence_number);
             let is_passed = |amount: &Amount| {
-                let mark = held.get(&at(amount)).and_then(|item| mark_of(item, &shard.mark));
+                let mark = stored.get(&at(amount)).and_then(|item| mark_of(item, &shard.mark));
                 mark.zip(sequence).is_some_and(|(mark, sequence)| has_passed(mark, sequence))
             };
             let is_in = shard.exceptions.excepts(&change.id, None) || change.amounts.iter().all(is_passed);

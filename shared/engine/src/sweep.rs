@@ -54,7 +54,7 @@ use crate::{
     loss::LOSS,
     park::FIRST_PART,
     publishing,
-    reading::{self, HeldItems},
+    reading::{self, StoredItems},
     requests::{DecidedLooks, Looked, RefreshRequests, RequestedRefresh},
     sweep::{
         counts::Collections,
@@ -128,7 +128,7 @@ pub(crate) struct LooksToWrite {
     /// The items that can never be decided, with the cause: DynamoDB refuses to read their sources, or a kind panics.
     pub(crate) refused: Vec<(Look, String)>,
     /// The current items.
-    pub(crate) held: HeldItems,
+    pub(crate) stored: StoredItems,
 }
 
 /// Verifies a slice of the table.
@@ -230,8 +230,8 @@ impl<S: Store> TableSweep<'_, S> {
         patience: Patience<'_>,
         slice: &mut Slice,
     ) -> Result<(), GaveUp> {
-        let (mut requests, mut held, mut zeros, mut counted) =
-            (RefreshRequests::default(), HeldItems::new(), Vec::new(), Vec::new());
+        let (mut requests, mut stored, mut zeros, mut counted) =
+            (RefreshRequests::default(), StoredItems::new(), Vec::new(), Vec::new());
         let now_ms = self.context.clock.now_ms();
         for item in items {
             let Some(key) = self.context.schema.layout.key(&item) else { continue };
@@ -244,9 +244,9 @@ impl<S: Store> TableSweep<'_, S> {
                 zeros.extend(self.collection(&key, &item));
             }
             let item = self.request_as_inserted(key.clone(), item, &mut requests);
-            held.insert(key, item);
+            stored.insert(key, item);
         }
-        let mut differing = self.differing_now(requests, held, patience).await?;
+        let mut differing = self.differing_now(requests, stored, patience).await?;
         differing.extend(self.counts_now(counted, patience).await?);
         self.note_differing(differing, patience, slice).await?;
         slice.n_zero_counters += self.collect_counters(zeros, patience).await?;
@@ -278,11 +278,12 @@ impl<S: Store> TableSweep<'_, S> {
     async fn differing_now(
         &self,
         requests: RefreshRequests,
-        held: HeldItems,
+        stored: StoredItems,
         patience: Patience<'_>,
     ) -> Result<Vec<Differing>, GaveUp> {
         let mut sources = Sources::default();
-        let LooksToWrite { decided, held, refused } = self.decided_now(requests, held, &mut sources, patience).await?;
+        let LooksToWrite { decided, stored, refused } =
+            self.decided_now(requests, stored, &mut sources, patience).await?;
         // The record that would refresh such an item is parked.
         for (look, cause) in refused {
             tracing::warn!(item = look.item.for_log(), cause, "an item cannot be looked at");
@@ -290,33 +291,33 @@ impl<S: Store> TableSweep<'_, S> {
         let (schema, catalogue) = (&self.context.schema, &self.context.catalogue);
         // An item under a derived item's key is listed, and is no drift.
         let differing = decided.differing.into_iter().map(|(RequestedRefresh { look, .. }, (write, derivations))| {
-            let held = held.get(&write.key).cloned().flatten();
-            let difference = difference(&write, held.as_ref());
-            let decided_by = decided_by(schema, catalogue, &look, held.as_ref(), &sources);
-            Differing { look, held, decided_by, derivations, difference }
+            let stored = stored.get(&write.key).cloned().flatten();
+            let difference = difference(&write, stored.as_ref());
+            let decided_by = decided_by(schema, catalogue, &look, stored.as_ref(), &sources);
+            Differing { look, stored, decided_by, derivations, difference }
         });
         Ok(differing.collect())
     }
 
-    /// The items among these that are not correct, with their content. Items that are neither in `held` nor among the
+    /// The items among these that are not correct, with their content. Items that are neither in `stored` nor among the
     /// sources are read.
     pub(crate) async fn decided_now(
         &self,
         requests: RefreshRequests,
-        mut held: HeldItems,
+        mut stored: StoredItems,
         sources: &mut Sources,
         patience: Patience<'_>,
     ) -> Result<LooksToWrite, GaveUp> {
         let requested: Vec<RequestedRefresh> = requests.requested.into_values().collect();
         let unknown: Vec<Key> = requested.iter().map(|requested| requested.look.item.clone()).collect();
-        let unknown: Vec<Key> = unknown.into_iter().filter(|item| !held.contains_key(item)).collect();
+        let unknown: Vec<Key> = unknown.into_iter().filter(|item| !stored.contains_key(item)).collect();
         let to_read = unknown.iter().cloned().map(Source::Item).filter(|source| !sources.knows(source)).collect();
         let refused = reading::read_each(self.context, to_read, sources, patience).await?;
-        held.extend(unknown.into_iter().map(|item| (item.clone(), sources.item(&item).cloned())));
+        stored.extend(unknown.into_iter().map(|item| (item.clone(), sources.item(&item).cloned())));
         let mut looked = Looked::default();
         let of_item = |requested: &RequestedRefresh| refused.get(&Source::Item(requested.look.item.clone()));
         let requested = looked.without_refused(requested.into_iter().map(|requested| (of_item(&requested), requested)));
-        let decided = look::differing(self.context, requested, &held, sources, patience, &mut looked).await;
+        let decided = look::differing(self.context, requested, &stored, sources, patience, &mut looked).await;
         if let Some((_, why)) = looked.undone.into_iter().next() {
             // Running out of time is no error: the next slice begins where this one ends.
             if !patience.is_over() {
@@ -325,7 +326,7 @@ impl<S: Store> TableSweep<'_, S> {
             return Err(GaveUp::OutOfTime { last: None });
         }
         let refused = looked.refused.into_iter().map(|(requested, cause)| (requested.look, cause)).collect();
-        Ok(LooksToWrite { decided, refused, held })
+        Ok(LooksToWrite { decided, refused, stored })
     }
 
     /// The results of a run without the parts that unfilled derivations lack, because those are known and no drift.

@@ -238,8 +238,8 @@ mod tests {
                     0..3 => prop_assert_eq!(item.remove(&name), map.remove(&name)),
                     3..8 => prop_assert_eq!(item.insert(&name, n(number)), map.insert(name.clone(), n(number))),
                     _ => {
-                        item.retain(|held, _| held.len() != name.len());
-                        map.retain(|held, _| held.len() != name.len());
+                        item.retain(|stored, _| stored.len() != name.len());
+                        map.retain(|stored, _| stored.len() != name.len());
                     }
                 }
                 prop_assert_eq!(item.get(&name), map.get(&name));

@@ -111,7 +111,7 @@ impl Keys<'_> {
             Some(AttributeValue::S(text)) => key_text(attribute, text, bytes_max),
             Some(_) => Err(Refusal::KeyType { attribute: attribute.to_owned() }),
         };
-        let held = |part: &KeyAttribute, bytes_max| {
+        let stored = |part: &KeyAttribute, bytes_max| {
             item.get(&part.name).map_or(Ok(()), |value| key_value(part, value, bytes_max))
         };
         match self {
@@ -122,8 +122,8 @@ impl Keys<'_> {
                 text(&index.sk, SORT_KEY_BYTES_MAX)
             }),
             Self::Values(form) => form.indexes.iter().try_for_each(|index| {
-                index.pk.iter().try_for_each(|part| held(part, PARTITION_KEY_BYTES_MAX))?;
-                index.sk.iter().try_for_each(|part| held(part, SORT_KEY_BYTES_MAX))
+                index.pk.iter().try_for_each(|part| stored(part, PARTITION_KEY_BYTES_MAX))?;
+                index.sk.iter().try_for_each(|part| stored(part, SORT_KEY_BYTES_MAX))
             }),
         }
     }

@@ -475,18 +475,18 @@ fn added(name: &str, value: Option<&AttributeValue>, amount: &AttributeValue) ->
             text.map(AttributeValue::N).ok_or_else(|| Refusal::Number { attribute: name.to_owned() })
         }
         (None, AttributeValue::Ss(_) | AttributeValue::Ns(_) | AttributeValue::Bs(_)) => Ok(canonical(amount)),
-        (Some(AttributeValue::Ss(held)), AttributeValue::Ss(more)) => Ok(AttributeValue::Ss(union(held, more))),
-        (Some(AttributeValue::Ns(held)), AttributeValue::Ns(more)) => {
+        (Some(AttributeValue::Ss(stored)), AttributeValue::Ss(more)) => Ok(AttributeValue::Ss(union(stored, more))),
+        (Some(AttributeValue::Ns(stored)), AttributeValue::Ns(more)) => {
             let AttributeValue::Ns(more) = canonical(&AttributeValue::Ns(more.clone())) else { return Err(refused()) };
-            Ok(AttributeValue::Ns(union(held, &more)))
+            Ok(AttributeValue::Ns(union(stored, &more)))
         }
-        (Some(AttributeValue::Bs(held)), AttributeValue::Bs(more)) => Ok(AttributeValue::Bs(union(held, more))),
+        (Some(AttributeValue::Bs(stored)), AttributeValue::Bs(more)) => Ok(AttributeValue::Bs(union(stored, more))),
         _ => Err(refused()),
     }
 }
 
-fn union<T: Ord + Clone>(held: &[T], more: &[T]) -> Vec<T> {
-    held.iter().chain(more).collect::<BTreeSet<_>>().into_iter().cloned().collect()
+fn union<T: Ord + Clone>(stored: &[T], more: &[T]) -> Vec<T> {
+    stored.iter().chain(more).collect::<BTreeSet<_>>().into_iter().cloned().collect()
 }
 
 /// A set without these elements; `None` if none is left, since a set cannot be empty.
@@ -497,16 +497,16 @@ fn taken(
 ) -> Result<Option<AttributeValue>, Refusal> {
     let left = match (value, canonical(elements)) {
         (None, _) => None,
-        (Some(AttributeValue::Ss(held)), AttributeValue::Ss(less)) => without(held, &less).map(AttributeValue::Ss),
-        (Some(AttributeValue::Ns(held)), AttributeValue::Ns(less)) => without(held, &less).map(AttributeValue::Ns),
-        (Some(AttributeValue::Bs(held)), AttributeValue::Bs(less)) => without(held, &less).map(AttributeValue::Bs),
+        (Some(AttributeValue::Ss(stored)), AttributeValue::Ss(less)) => without(stored, &less).map(AttributeValue::Ss),
+        (Some(AttributeValue::Ns(stored)), AttributeValue::Ns(less)) => without(stored, &less).map(AttributeValue::Ns),
+        (Some(AttributeValue::Bs(stored)), AttributeValue::Bs(less)) => without(stored, &less).map(AttributeValue::Bs),
         _ => return Err(Refusal::AddType { attribute: name.to_owned() }),
     };
     Ok(left)
 }
 
-fn without<T: PartialEq + Clone>(held: &[T], less: &[T]) -> Option<Vec<T>> {
-    let left: Vec<T> = held.iter().filter(|element| !less.contains(element)).cloned().collect();
+fn without<T: PartialEq + Clone>(stored: &[T], less: &[T]) -> Option<Vec<T>> {
+    let left: Vec<T> = stored.iter().filter(|element| !less.contains(element)).cloned().collect();
     (!left.is_empty()).then_some(left)
 }
 

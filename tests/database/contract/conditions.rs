@@ -53,7 +53,7 @@ async fn agrees(client: &Client) {
         client.put_item().table_name(&names.main).set_item(Some(item.into())).send().await.unwrap();
     }
     let mut runner = TestRunner::deterministic();
-    let (mut n_held, mut n_not) = (0, 0);
+    let (mut n_blocked, mut n_not) = (0, 0);
     for _ in 0..N_CONDITIONS {
         let condition = conditions().new_tree(&mut runner).unwrap().current();
         let text = condition.to_string();
@@ -67,12 +67,12 @@ async fn agrees(client: &Client) {
             let id = keys::item::text(item, "PK").unwrap();
             let is_found = found.items().iter().any(|found| found["PK"].as_s().is_ok_and(|pk| pk == id));
             assert_eq!(condition.holds(item), Ok(is_found), "{text}: {item:?}");
-            *(if is_found { &mut n_held } else { &mut n_not }) += 1;
+            *(if is_found { &mut n_blocked } else { &mut n_not }) += 1;
         }
     }
     client.delete_table().table_name(&names.main).send().await.unwrap();
-    let n_all = n_held + n_not;
-    assert!(n_held > n_all / 10 && n_not > n_all / 10, "{n_held} {n_not}");
+    let n_all = n_blocked + n_not;
+    assert!(n_blocked > n_all / 10 && n_not > n_all / 10, "{n_blocked} {n_not}");
 }
 
 #[test]

@@ -326,20 +326,28 @@ pub(crate) async fn a_watermark_moves_only_past_what_it_is_below<S: Store>(bed: 
         let (write, store) = (marked(&counter, first, last, n_changes), &bed.store);
         async move { store.update(&write).await.unwrap() }
     };
-    let held = |last: u8, value: &str, revision: &str| {
+    let stored = |last: u8, value: &str, revision: &str| {
         let mark = AttributeValue::B(vec![last]);
         item(&counter, [("w00000000", mark), ("EntityType", s("Counter")), ("Value", n(value)), ("Rev", n(revision))])
     };
-    bed.same(&updated(3, 7, 2).await, &Updated::Done { units: 1.0, item: held(7, "2", "101") }, "the item comes back");
+    bed.same(
+        &updated(3, 7, 2).await,
+        &Updated::Done { units: 1.0, item: stored(7, "2", "101") },
+        "the item comes back",
+    );
     // The same again, as after a lost response; one by a caller that is behind; and one that begins at the watermark.
     for (first, last) in [(3, 7), (2, 9), (7, 9)] {
-        let failed = Updated::GuardFailed { item: Some(held(7, "2", "101")) };
+        let failed = Updated::GuardFailed { item: Some(stored(7, "2", "101")) };
         bed.same(&updated(first, last, 1).await, &failed, "the item comes back with the failure");
     }
-    bed.same(&updated(8, 200, 0).await, &Updated::Done { units: 1.0, item: held(200, "2", "102") }, "a net of nothing");
+    bed.same(
+        &updated(8, 200, 0).await,
+        &Updated::Done { units: 1.0, item: stored(200, "2", "102") },
+        "a net of nothing",
+    );
     bed.same(
         &updated(201, 202, 1).await,
-        &Updated::Done { units: 1.0, item: held(202, "3", "103") },
+        &Updated::Done { units: 1.0, item: stored(202, "3", "103") },
         "bytes are not signed",
     );
     let other = Write { guard: None, ..marked(&counter, 1, 2, 1) };

@@ -92,13 +92,13 @@ pub(crate) async fn elements_are_added_to_and_taken_from_a_set<S: Store>(bed: Be
         (delete(&["b"]), None),
     ] {
         bed.done(&done).await;
-        let mut held = bed.item(&key).await.unwrap();
-        if let Some(AttributeValue::Ss(texts)) = held.get("Tags") {
+        let mut stored = bed.item(&key).await.unwrap();
+        if let Some(AttributeValue::Ss(texts)) = stored.get("Tags") {
             let mut texts = texts.clone();
             texts.sort();
-            held.insert("Tags".to_owned(), AttributeValue::Ss(texts));
+            stored.insert("Tags".to_owned(), AttributeValue::Ss(texts));
         }
-        bed.same(&held.get("Tags").cloned(), &after, &done);
+        bed.same(&stored.get("Tags").cloned(), &after, &done);
     }
     bed.done(&put(&key, item(&key, [("Tags", s("text"))]))).await;
     for wrong in [add(&["a"]), delete(&["a"])] {
@@ -329,8 +329,8 @@ pub(crate) async fn every_entity_from_e_01_to_e_29_comes_back<S: Store>(bed: Bed
         for index in &definition.indexes {
             let fields = definition.fields(&key, &found).unwrap();
             let wanted = definition.index_key(index, &fields).ok().flatten();
-            let held = keys::item::text(&found, &format!("{}PK", index.index)).map(str::to_owned);
-            bed.same(&held, &wanted.map(|key| key.pk), (&definition.id, &index.index));
+            let stored = keys::item::text(&found, &format!("{}PK", index.index)).map(str::to_owned);
+            bed.same(&stored, &wanted.map(|key| key.pk), (&definition.id, &index.index));
         }
     }
 }

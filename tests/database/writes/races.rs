@@ -122,12 +122,12 @@ async fn wp_08_a_price_that_changes_meanwhile_is_the_new_one() {
     let (pen, ada, order) = ("pen", "ada", "o1");
     model.queries.create_product(pen, product("1.5", 10)).await.unwrap();
     // The order's first transaction is delayed until the price has changed.
-    let held = Model::on(&model.database, Faults::Writes(Side::Before, Fault::Conflict(0), 0..1));
+    let stored = Model::on(&model.database, Faults::Writes(Side::Before, Fault::Conflict(0), 0..1));
     let edit =
         queries::writes::products::ProductEdit { price: keys::number::Decimal::parse("2"), ..Default::default() };
     let lines = [line("pen", 3)];
     let (placed, changed) =
-        join(held.queries.place_order(ada, order, &lines), model.queries.change_product(pen, edit)).await;
+        join(stored.queries.place_order(ada, order, &lines), model.queries.change_product(pen, edit)).await;
     changed.unwrap();
     assert_eq!(placed.unwrap().total, keys::number::Decimal::from(6));
     assert_eq!(model.item("ORDER#o1", "ITEM#pen").unwrap().get("Price"), Some(&n(2)));
@@ -211,10 +211,10 @@ async fn wp_11_nobody_is_hired_below_a_manager_who_is_dismissed_meanwhile() {
     let (model, acme) = (Model::new(Faults::None), "acme");
     model.queries.hire(acme, "boss", "Boss", None).await.unwrap();
     // The hire's transaction is delayed until the manager is gone.
-    let held = Model::on(&model.database, Faults::Writes(Side::Before, Fault::Conflict(0), 0..3));
+    let stored = Model::on(&model.database, Faults::Writes(Side::Before, Fault::Conflict(0), 0..3));
     let (new, boss) = ("new", "boss");
     let (hired, dismissed) =
-        join(held.queries.hire(acme, new, "New", Some(boss)), model.queries.dismiss(acme, boss)).await;
+        join(stored.queries.hire(acme, new, "New", Some(boss)), model.queries.dismiss(acme, boss)).await;
     dismissed.unwrap();
     assert!(matches!(hired, Err(WriteError::NotFound { .. })), "{hired:?}");
     assert!(model.items().is_empty());

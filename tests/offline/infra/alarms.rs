@@ -56,7 +56,7 @@ static OF_SWEEP: LazyLock<BTreeSet<String>> =
 fn swept(damage: Damage, n_blocked: usize, n_drifts: usize, stream_changed: bool) -> SweepMetrics {
     let drift = Drift { item: Key::new("USER#ann", "PROFILE"), derivations: vec!["post-count".to_owned()] };
     SweepMetrics {
-        jobs: Some(Swept { n_held: n_blocked, ..Swept::default() }),
+        jobs: Some(Swept { n_blocked, ..Swept::default() }),
         again: Some(Again::default()),
         slice: Some(Slice { drifts: vec![drift; n_drifts], has_all_suspects: true, ..Slice::default() }),
         damage: Some(damage),
@@ -283,8 +283,8 @@ fn a_mapping_that_polls_nothing_while_the_table_is_written_to_rings_after_half_a
             let [expression, metrics @ ..] = alarm["Metrics"].as_array().unwrap().as_slice() else { panic!("{alarm}") };
             // A disabled mapping has no data, and neither has an idle table: both are 0.
             assert_eq!(expression["Expression"], "IF(FILL(written, 0) > 0 AND FILL(polled, 0) == 0, 1, 0)");
-            let held: Vec<_> = metrics.iter().map(|it| (&it["Id"], &it["MetricStat"]["Period"])).collect();
-            assert_eq!(held, [(&json!("written"), &json!(900)), (&json!("polled"), &json!(900))], "{name}: {id}");
+            let stored: Vec<_> = metrics.iter().map(|it| (&it["Id"], &it["MetricStat"]["Period"])).collect();
+            assert_eq!(stored, [(&json!("written"), &json!(900)), (&json!("polled"), &json!(900))], "{name}: {id}");
             // Two quarters of an hour, so that a write at the end of one that is polled in the next rings nothing.
             assert_eq!((&alarm["DatapointsToAlarm"], &alarm["EvaluationPeriods"]), (&json!(2), &json!(4)));
             assert_eq!(alarm["TreatMissingData"], "ignore", "an idle table does not end it");

@@ -139,8 +139,8 @@ fn a_function_reads_the_streams_that_it_needs_with_their_filters_and_has_alarms_
                     }
                     wanted.insert(event);
                 }
-                let held: BTreeSet<String> = events.as_object().unwrap().keys().cloned().collect();
-                assert_eq!(held, wanted, "{function_id}");
+                let stored: BTreeSet<String> = events.as_object().unwrap().keys().cloned().collect();
+                assert_eq!(stored, wanted, "{function_id}");
             }
         }
     }
@@ -178,9 +178,9 @@ fn what_is_allowed_on_a_table_is_allowed_on_all() {
                     Some("Indexes") => n_indexes,
                     _ => continue,
                 };
-                let held: BTreeSet<String> =
+                let stored: BTreeSet<String> =
                     statement["Resource"].as_array().unwrap().iter().map(ToString::to_string).collect();
-                assert_eq!(held.len(), n_wanted, "{statement}");
+                assert_eq!(stored.len(), n_wanted, "{statement}");
                 n_statements += 1;
             }
             assert!(n_statements >= 12, "{n_statements}");

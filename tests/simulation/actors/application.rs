@@ -682,14 +682,14 @@ impl Application {
         let newest = self.newest.clone().filter(|_| self.scene.chance.percent(60));
         let all = self.any(table, |definition| definition.name == "Employee");
         let layout = &self.schema.layout;
-        let held = newest.and_then(|newest| {
+        let stored = newest.and_then(|newest| {
             table.view(Table::Main, |items| {
                 let item = items.get(&newest)?;
                 (text(item, layout.entity_type.as_ref().unwrap()) == Some("Employee"))
                     .then(|| (newest.clone(), item.clone()))
             })
         });
-        held.or(all)
+        stored.or(all)
     }
 
     /// An employee gets another manager, none, or themselves, with the index keys that follow.

@@ -185,7 +185,7 @@ fn count_again(scene: &Scene, again: Again) {
 
 fn count_swept(scene: &Scene, swept: Swept) {
     scene.count_all("jobs begun", swept.n_begun);
-    scene.count_all("jobs held", swept.n_held);
+    scene.count_all("jobs held", swept.n_blocked);
     scene.count_all("owners back", swept.n_ended);
 }
 

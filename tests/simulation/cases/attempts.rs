@@ -404,11 +404,11 @@ async fn the_error_of_a_held_batch_names_three_items_and_only_the_reason_is_note
 }
 
 /// A table, and a batch that was held.
-async fn held() -> (Bed, Vec<Value>) {
+async fn stored() -> (Bed, Vec<Value>) {
     let mut bed = Bed::new();
-    let held = records(&mut bed, 20, 2).await;
-    assert!(bed.try_handle(&bed.event(&held)).await.is_err());
-    (bed, held)
+    let stored = records(&mut bed, 20, 2).await;
+    assert!(bed.try_handle(&bed.event(&stored)).await.is_err());
+    (bed, stored)
 }
 
 #[tokio::test]
@@ -425,13 +425,14 @@ async fn a_batch_is_held_for_four_hours_and_then_goes_in() {
 /// A bad writer that goes on: without a note of the hold, each batch was held until it was four hours old.
 #[tokio::test]
 async fn after_one_hold_what_is_unreadable_for_the_same_reason_is_parked_at_once() {
-    let (mut bed, held) = held().await;
+    let (mut bed, stored) = stored().await;
     // Other columns of other records, other invocations, and batches of all ages: it is one reason.
     bed.clock.advance(HOLD_MS / 2);
     let young = records_of("somebody-with-a-long-name", &mut bed, 20, 20).await;
     assert!(bed.try_handle(&bed.event(&young)).await.is_err());
     bed.clock.advance(HOLD_MS / 2 + 1);
-    for records in [held, young, records_of("bob", &mut bed, 20, 1).await, records_of("cleo", &mut bed, 20, 9).await] {
+    for records in [stored, young, records_of("bob", &mut bed, 20, 1).await, records_of("cleo", &mut bed, 20, 9).await]
+    {
         assert_eq!(bed.handle(&records).await.failed_from, None);
     }
     assert_eq!(bed.parked().len(), 2 * (2 + 20 + 1 + 9));
@@ -442,7 +443,7 @@ async fn after_one_hold_what_is_unreadable_for_the_same_reason_is_parked_at_once
 
 #[tokio::test]
 async fn another_reason_is_held_though_one_was_held_before() {
-    let (mut bed, _) = held().await;
+    let (mut bed, _) = stored().await;
     bed.clock.advance(HOLD_MS + 1);
     let mut records = records_of("bob", &mut bed, 40, 20).await;
     for record in &mut records[..2] {
@@ -458,7 +459,7 @@ async fn another_reason_is_held_though_one_was_held_before() {
 
 #[tokio::test]
 async fn another_catalogue_makes_the_brake_hold_once_more() {
-    let (mut bed, _) = held().await;
+    let (mut bed, _) = stored().await;
     bed.clock.advance(HOLD_MS + 1);
     let again = records_of("bob", &mut bed, 20, 2).await;
     let whole = Arc::clone(&bed.catalogue);
@@ -472,7 +473,7 @@ async fn another_catalogue_makes_the_brake_hold_once_more() {
 
 #[tokio::test]
 async fn a_batch_is_held_where_the_notes_cannot_be_read_and_one_without_a_fault_asks_for_none() {
-    let (mut bed, _) = held().await;
+    let (mut bed, _) = stored().await;
     bed.clock.advance(HOLD_MS + 1);
     let again = records_of("bob", &mut bed, 20, 2).await;
     bed.reads_fail(Fault::Unanswered, |key| key.pk == "HELD");

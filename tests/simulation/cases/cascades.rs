@@ -10,7 +10,7 @@ use derive::{
 use engine::{
     batch::SETTLE_MS,
     jobs::{
-        held::HeldBy,
+        blocked::Blocker,
         sweep::{Swept, jobs},
     },
     loss::marks,
@@ -154,7 +154,7 @@ async fn handled_corrupt(bed: &mut Bed, key: &Key, image: &str) -> Value {
 async fn waits_for(mut bed: Bed, follow: &Key, whole: &Value) {
     removed(&mut bed, &Key::new("USER#bob", "PROFILE")).await;
     let swept = bed.a_day_passes().await;
-    assert_eq!((swept.n_held, swept.n_begun), (1, 0));
+    assert_eq!((swept.n_blocked, swept.n_begun), (1, 0));
     bed.settle().await;
     bed.put_true(&whole.to_string());
     bed.redrive_all().await;
@@ -196,7 +196,7 @@ async fn a_cascade_waits_while_an_older_change_is_parked_that_may_be_of_its_owne
     let moved = bed.put("Post", &[("AuthorId", "bob"), ("CreatedAt", "t"), ("PostId", "p")], &[]).await;
     let whole = handled_corrupt(&mut bed, &moved, "NewImage").await;
     let swept = bed.a_day_passes().await;
-    assert_eq!((swept.n_held, swept.n_begun), (2, 0), "of the post and of its mirror");
+    assert_eq!((swept.n_blocked, swept.n_begun), (2, 0), "of the post and of its mirror");
     bed.put_true(&whole.to_string());
     bed.redrive_all().await;
     bed.settle().await;
@@ -217,7 +217,7 @@ async fn a_cascade_does_not_wait_for_a_parked_change_of_what_hangs_on_another_or
     assert_eq!(bed.parked().len(), 4, "each by each family");
     removed(&mut bed, &user).await;
     let swept = bed.a_day_passes().await;
-    assert_eq!((swept.n_held, swept.n_begun), (0, 1));
+    assert_eq!((swept.n_blocked, swept.n_begun), (0, 1));
 }
 
 /// One sweep finds the cascade held and puts an entry that is due in a second. The other sees that entry when what held the
@@ -249,7 +249,7 @@ async fn two_sweeps(bed: &mut Bed, is_back: bool) -> [Swept; 2] {
 async fn of_two_sweeps_at_once_none_deletes_the_entry_that_the_other_put() {
     let mut bed = Bed::new();
     let [first, second] = two_sweeps(&mut bed, false).await;
-    assert_eq!((first.n_held, second.n_begun), (1, 0), "the job is not as the second read it");
+    assert_eq!((first.n_blocked, second.n_begun), (1, 0), "the job is not as the second read it");
     bed.clock.advance(1_000);
     assert_eq!(bed.sweep().await.n_begun, 1, "the cascade waits for no round over the table");
 }
@@ -269,12 +269,13 @@ async fn swept(bed: &Bed) -> Swept {
 }
 
 /// Why the jobs that wait are held.
-async fn held_by(bed: &Bed) -> Vec<HeldBy> {
+async fn blocker(bed: &Bed) -> Vec<Blocker> {
     let engine = bed.engine();
     let all = jobs(engine.store(), &bed.schema.layout).await.unwrap();
-    let mut held: Vec<HeldBy> = engine.held_jobs(&all, true, bed.deadline_ms()).await.unwrap().into_values().collect();
-    held.dedup();
-    held
+    let mut stored: Vec<Blocker> =
+        engine.blocked_jobs(&all, true, bed.deadline_ms()).await.unwrap().into_values().collect();
+    stored.dedup();
+    stored
 }
 
 /// Each hour the sweep runs, and the functions handle all that is there.
@@ -309,7 +310,7 @@ async fn a_lane_that_is_given_up_while_the_others_handle_each_pulse_holds_a_casc
     bed.fails(|_| None);
     // The event source mapping drops the record here.
     assert_eq!(hours_pass(&mut bed, 60).await, 0);
-    assert!(matches!(held_by(&bed).await[..], [HeldBy::PossibleLoss(_)]), "{:?}", held_by(&bed).await);
+    assert!(matches!(blocker(&bed).await[..], [Blocker::PossibleLoss(_)]), "{:?}", blocker(&bed).await);
     assert!(bed.has(&comment), "its post is there");
 }
 
@@ -321,9 +322,9 @@ async fn a_cascade_of_a_removal_before_the_first_pulse_waits_for_the_settling_ti
     removed(&mut bed, &post).await;
     bed.clock.advance(30 * HOUR_MS);
     assert_eq!(swept(&bed).await.n_begun, 0);
-    assert_eq!(held_by(&bed).await, [HeldBy::NoPulse(0)]);
+    assert_eq!(blocker(&bed).await, [Blocker::NoPulse(0)]);
     assert_eq!(hours_pass(&mut bed, 20).await, 0);
-    assert!(matches!(held_by(&bed).await[..], [HeldBy::YoungPulse(_)]));
+    assert!(matches!(blocker(&bed).await[..], [Blocker::YoungPulse(_)]));
     assert_eq!(hours_pass(&mut bed, 8).await, 2);
 }
 

@@ -302,8 +302,8 @@ async fn the_brake_does_not_hold_a_batch_whose_age_is_unknown() {
         for record in &mut records {
             corrupt(record, "NewImage");
         }
-        let held = bed.try_handle(&bed.event(&records)).await;
-        assert!(matches!(held, Err(HandleError::Unreadable { .. })), "its time is now");
+        let stored = bed.try_handle(&bed.event(&records)).await;
+        assert!(matches!(stored, Err(HandleError::Unreadable { .. })), "its time is now");
         for record in &mut records {
             at(record, time.clone());
         }

@@ -463,15 +463,15 @@ async fn a_fan_out_that_is_paused_stays_at_its_cursor_and_ends_right_when_it_is_
     bed.clock.advance(STALLED_MS + 1);
     let swept = bed.sweep().await;
     bed.settle().await;
-    let held = job(&bed);
-    assert_eq!((swept.n_woken, n_named(&bed, "second"), held.is_paused), (0, n_before, true));
-    assert_eq!((held.after.clone(), held.n_touched), (begun.after, begun.n_touched));
+    let stored = job(&bed);
+    assert_eq!((swept.n_woken, n_named(&bed, "second"), stored.is_paused), (0, n_before, true));
+    assert_eq!((stored.after.clone(), stored.n_touched), (begun.after, begun.n_touched));
 
     // A change in between makes it go round once more when it is resumed.
     bed.set_settled(&user, "Name", "third").await;
     assert_eq!((n_named(&bed, "third"), job(&bed).is_paused), (0, true));
-    assert!(is_done(&bed, &held, JobOrder::Resume).await);
-    assert_eq!(order(&bed, &held, JobOrder::Resume).await, Obeyed::Already);
+    assert!(is_done(&bed, &stored, JobOrder::Resume).await);
+    assert_eq!(order(&bed, &stored, JobOrder::Resume).await, Obeyed::Already);
     let swept = bed.sweep().await;
     assert_eq!(swept.n_woken, 0, "it moves");
     bed.settle().await;
@@ -526,10 +526,10 @@ async fn a_cascade_that_is_paused_while_it_waits_does_not_begin() {
     assert!(is_done(&bed, &waiting, JobOrder::Pause).await);
     let swept = bed.a_day_passes().await;
     bed.settle().await;
-    let held = job(&bed);
-    assert_eq!((swept.n_begun, held.is_paused, held.is_running), (0, true, false));
+    let stored = job(&bed);
+    assert_eq!((swept.n_begun, stored.is_paused, stored.is_running), (0, true, false));
 
-    assert!(is_done(&bed, &held, JobOrder::Resume).await);
+    assert!(is_done(&bed, &stored, JobOrder::Resume).await);
     bed.settle().await;
     assert!(bed.has(&subscription) && !job(&bed).is_running, "it waits, as before");
     assert_eq!(bed.sweep().await.n_begun, 1);

@@ -468,7 +468,7 @@ async fn no_cascade_starts_after_a_discarded_change_until_a_verification() {
     assert_eq!((n_parked, bed.parked().len()), (2, 0), "one of each family");
     bed.delete_settled(&user).await;
     let swept = bed.a_day_passes().await;
-    assert_eq!((swept.n_held, swept.n_begun), (1, 0), "a verification has to find the missing mirror first");
+    assert_eq!((swept.n_blocked, swept.n_begun), (1, 0), "a verification has to find the missing mirror first");
     let left = marks(bed.memory()).await.unwrap();
     let families: BTreeSet<&str> = left.iter().map(|mark| mark.family.as_str()).collect();
     assert_eq!(families, BTreeSet::from(["level-triggered"]));

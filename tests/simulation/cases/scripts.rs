@@ -417,9 +417,9 @@ async fn registry(bed: &Bed) -> String {
     bed.stops_before(&mut short, Purpose::Registry);
     long.publish(deadline_ms).await.unwrap();
     short.finish();
-    let held = bed.ledger("CATALOGUE").into_iter();
-    let held: Vec<i64> = held.filter_map(|item| item.get("HoldMs").and_then(whole_number)).collect();
-    format!("an instance may run on for {held:?} milliseconds, by family")
+    let run_on_ms = bed.ledger("CATALOGUE").into_iter();
+    let run_on_ms: Vec<i64> = run_on_ms.filter_map(|item| item.get("HoldMs").and_then(whole_number)).collect();
+    format!("an instance may run on for {run_on_ms:?} milliseconds, by family")
 }
 
 /// A run of the sweep.
@@ -588,11 +588,11 @@ async fn put_back_beside_a_cascade(mut bed: Bed) -> i64 {
     bed.delete_settled(&post).await;
     bed.clock.advance(SETTLED_MS);
     bed.put("Post", &key("bob"), &[("Status", "published")]).await;
-    let held = bed.records();
+    let stored = bed.records();
     bed.sweep().await;
     bed.settle().await;
     let is_there = bed.has(&comment);
-    bed.handle(&held).await;
+    bed.handle(&stored).await;
     i64::from(is_there)
 }
 

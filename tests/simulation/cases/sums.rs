@@ -119,8 +119,8 @@ async fn a_sum_that_no_number_holds_parks_the_change_that_passes_it_and_no_other
         let handled = bed.goes_on().await;
         assert_eq!((handled.failed_from, handled.account.parked.len()), (None, 1));
         let counter = Key::new("FOLDER#f", "METADATA#COUNT#folder-totals#00");
-        let held = ["Value", "Sum"].map(|name| bed.shown(&counter, name));
-        assert_eq!(held, ["2".to_owned(), format!("3{}", "0".repeat(38))]);
+        let stored = ["Value", "Sum"].map(|name| bed.shown(&counter, name));
+        assert_eq!(stored, ["2".to_owned(), format!("3{}", "0".repeat(38))]);
     }
 }
 

@@ -263,24 +263,24 @@ async fn follows_of_which_one_is_held(bed: &mut Bed) -> (Vec<Value>, Vec<Value>)
     let mut all = bed.records();
     bed.handle_settled(&all).await;
     bed.put("Follow", &[("FollowerId", "ann"), ("FolloweeId", "cat")], &[]).await;
-    let held = bed.records();
-    all.extend(held.clone());
-    (all, held)
+    let stored = bed.records();
+    all.extend(stored.clone());
+    (all, stored)
 }
 
 /// How many of the two follows are counted when a repair runs before the second is handled.
 pub(crate) async fn repaired_beside_a_held_change(mut bed: Bed) -> i64 {
-    let (all, held) = follows_of_which_one_is_held(&mut bed).await;
+    let (all, stored) = follows_of_which_one_is_held(&mut bed).await;
     repaired(&bed, &Beside::on_aws(&all), "early").await;
-    bed.handle_settled(&held).await;
+    bed.handle_settled(&stored).await;
     bed.counted("following-count")
 }
 
 async fn held_and_repaired(mut bed: Bed) {
-    let (all, held) = follows_of_which_one_is_held(&mut bed).await;
+    let (all, stored) = follows_of_which_one_is_held(&mut bed).await;
     let done = repaired(&bed, &Beside::on_aws(&all), "early").await;
     assert_eq!(done, ["the ledger does not prove that a change of it, which the stream still has, is counted"]);
-    bed.handle_settled(&held).await;
+    bed.handle_settled(&stored).await;
     assert_eq!(bed.counted("following-count"), 2, "each follow counts once");
 
     // All is in now, and what is wrong is found by the same way.

@@ -255,8 +255,8 @@ async fn records_out_of_order_or_there_twice_count_each_once() {
 async fn a_counter_that_is_not_reached_holds_up_no_other_and_its_changes_come_again() {
     let mut bed = bed();
     let records = bed.joins(6).await;
-    let held = counter(2);
-    bed.writes_fail(Fault::Unanswered, move |key| *key == held);
+    let stored = counter(2);
+    bed.writes_fail(Fault::Unanswered, move |key| *key == stored);
     let handled = bed.handle(&records).await;
     assert_eq!((handled.failed_from.as_deref(), handled.account.undone.len()), (Some("1003"), 1));
     assert_eq!(bed.counted("member-count"), 5);

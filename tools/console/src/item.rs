@@ -81,12 +81,12 @@ pub(crate) async fn page<S: Store + 'static>(
     match why(&console.opened, &request(&key, changes)).await {
         Ok(explanation) => frame::page(&key.to_string(), &whole(&console, &explanation, &key)),
         // Nothing is derived for the item, but the page can still display the item itself.
-        Err(OperateError::Usage(nothing)) => match console.engine.held(vec![key.clone()], console.patience()).await {
-            Ok(held) => frame::page(
+        Err(OperateError::Usage(nothing)) => match console.engine.stored(vec![key.clone()], console.patience()).await {
+            Ok(stored) => frame::page(
                 &key.to_string(),
                 &html! {
                     p.empty { (nothing) }
-                    @if let Some(item) = held.get(&key).and_then(Option::as_ref) {
+                    @if let Some(item) = stored.get(&key).and_then(Option::as_ref) {
                         (ground(&console, &key, item))
                         (typed("Show every attribute with its type, as JSON", item))
                     }
@@ -232,7 +232,7 @@ fn worst<'a>(state: &'a ValueState, displays: &[&'a ExplainedValue]) -> &'a Valu
 /// The attributes that derivations have written.
 fn attributes_stored<'a>(values: impl IntoIterator<Item = &'a ExplainedValue>) -> Markup {
     let attributes = values.into_iter().flat_map(|value| &value.attributes).filter(|it| !it.name.ends_with(":rev"));
-    html! { @for it in attributes { ", " (it.name) " = " (held(it.stored.as_ref())) } }
+    html! { @for it in attributes { ", " (it.name) " = " (cell(it.stored.as_ref())) } }
 }
 
 /// A value in one line, which unfolds; unfolded at first if it is not right.
@@ -259,8 +259,8 @@ fn value(value: &ExplainedValue, is_there: bool) -> Markup {
                 thead { tr { th { "attribute" } th { "stored" } th { "by its definition" } } }
                 tbody { @for it in &value.attributes { tr {
                     th scope="row" { (it.name) }
-                    td { (held(it.stored.as_ref())) }
-                    td { @if it.is_right { "the same" } @else { span.differs { (held(it.derived.as_ref())) } } }
+                    td { (cell(it.stored.as_ref())) }
+                    td { @if it.is_right { "the same" } @else { span.differs { (cell(it.derived.as_ref())) } } }
                 } } }
             } }
         }
@@ -272,7 +272,7 @@ fn value(value: &ExplainedValue, is_there: bool) -> Markup {
     }
 }
 
-fn held(value: Option<&AttributeValue>) -> Markup {
+fn cell(value: Option<&AttributeValue>) -> Markup {
     html! { @match value { Some(value) => code { (text(value)) }, None => span { "–" } } }
 }
 

@@ -14,7 +14,7 @@ use engine::{
     jobs::{JobOrder, sweep::jobs},
 };
 use maud::{Markup, html};
-use operate::objects::{HeldCascades, jobs_list, left_ms, pages, per_second, state_of};
+use operate::objects::{BlockedCascades, jobs_list, left_ms, pages, per_second, state_of};
 use serde::Deserialize;
 use store::Store;
 
@@ -41,11 +41,11 @@ pub(crate) async fn object<S: Store + 'static>(State(console): State<Arc<Console
 
 impl<S: Store> Console<S> {
     /// All jobs, and what blocks their cascades; or why they cannot be read.
-    async fn jobs(&self) -> Result<(Vec<Job>, HeldCascades), String> {
+    async fn jobs(&self) -> Result<(Vec<Job>, BlockedCascades), String> {
         let mut jobs = jobs(&self.opened.store, &self.opened.schema.layout).await.map_err(|error| describe(&error))?;
         let until_ms = SystemClock.now_ms().saturating_add(READ_MS_MAX);
         let held =
-            self.engine.held_jobs(&jobs, self.opened.is_aws, until_ms).await.map_err(|error| describe(&error))?;
+            self.engine.blocked_jobs(&jobs, self.opened.is_aws, until_ms).await.map_err(|error| describe(&error))?;
         for job in &mut jobs {
             self.opened.catalogue.relabel(&mut job.derivation);
         }
@@ -104,7 +104,7 @@ fn failed_call(why: &str) -> Response {
     frame::failed(StatusCode::BAD_GATEWAY, why).into_response()
 }
 
-fn whole<S: Store>(console: &Console<S>, jobs: &[Job], held: &HeldCascades) -> Markup {
+fn whole<S: Store>(console: &Console<S>, jobs: &[Job], held: &BlockedCascades) -> Markup {
     html! {
         @if jobs.is_empty() {
             p.empty { "No job: a change that concerns more than 100 items, or a removal with a cascade, begins one." }
@@ -117,7 +117,7 @@ fn whole<S: Store>(console: &Console<S>, jobs: &[Job], held: &HeldCascades) -> M
                             th scope="row" { code { (job.key.sk) } }
                             td { (job.derivation) @if matches!(job.task, Task::Cascade { .. }) { ", a cascade" } }
                             td { (frame::key(job.origin())) }
-                            td { (state_of(job)) @if let Some(held_by) = held.get(&job.key) { div { small { "waits for " (held_by) } } } }
+                            td { (state_of(job)) @if let Some(blocker) = held.get(&job.key) { div { small { "waits for " (blocker) } } } }
                             td { (job.n_touched) @if let Some(n) = per_second(job) { div { small { (n) " a second" } } } }
                             td { (left(job)) }
                             td { (frame::time(job.moved_at_ms)) }

@@ -24,7 +24,7 @@ use engine::{
     inspect::{ListedUnreadable, ToRecount, to_recount, unreadable},
     look::listing::ALL_DERIVATIONS,
     park::{ParkedChange, parked},
-    reading::HeldItems,
+    reading::StoredItems,
     record::decode,
     redrive::Redriven,
 };
@@ -80,7 +80,7 @@ pub(crate) async fn page<S: Store + 'static>(State(console): State<Arc<Console<S
 struct Stopped {
     parked: Vec<ParkedChange>,
     /// The counters and buckets that parked changes add to.
-    counters: HeldItems,
+    counters: StoredItems,
     recount: Vec<ToRecount>,
     unreadable: Vec<ListedUnreadable>,
 }
@@ -112,7 +112,7 @@ impl<S: Store> Console<S> {
         let counters: BTreeSet<Key> =
             parked.iter().flat_map(|change| self.added_to(change)).take(COUNTERS_MAX).collect();
         // Without them the page still has each change and its cause.
-        let counters = self.engine.held(counters.into_iter().collect(), self.patience()).await.unwrap_or_default();
+        let counters = self.engine.stored(counters.into_iter().collect(), self.patience()).await.unwrap_or_default();
         Ok(Stopped { parked, counters, recount, unreadable })
     }
 
@@ -202,7 +202,7 @@ fn more(n: usize) -> Markup {
     html! { @if n_more > 0 { p { "… and " (n_more) " more, which " code { "ripple parked" } " lists." } } }
 }
 
-fn one<S: Store + 'static>(console: &Console<S>, change: &ParkedChange, counters: &HeldItems) -> Markup {
+fn one<S: Store + 'static>(console: &Console<S>, change: &ParkedChange, counters: &StoredItems) -> Markup {
     let (schema, catalogue) = (&console.opened.schema, &console.opened.catalogue);
     let decoded = change.record().ok().and_then(|record| decode(&schema.layout, &record).ok());
     let entry = decoded.as_ref().map(|decoded| FlowEntry::new(schema, catalogue, decoded, change.parked_at_ms));

@@ -307,8 +307,8 @@ fn differences(kind: &str, n: usize, listed: &[Difference]) -> Markup {
                         tr {
                             th scope="row" { (finding.derivation) }
                             td { (frame::key(&Key::new(&finding.pk, &finding.sk))) }
-                            td { (held(finding.stored.as_ref())) }
-                            td { (held(finding.derived.as_ref())) }
+                            td { (cell(finding.stored.as_ref())) }
+                            td { (cell(finding.derived.as_ref())) }
                             td { (finding.flaw.as_deref().or(why.as_deref()).unwrap_or_default()) }
                         }
                     }
@@ -319,7 +319,7 @@ fn differences(kind: &str, n: usize, listed: &[Difference]) -> Markup {
     }
 }
 
-fn held(item: Option<&Item>) -> Markup {
+fn cell(item: Option<&Item>) -> Markup {
     html! {
         @match item {
             Some(item) => @for (name, value) in item.iter() { div { code { (name) " = " (text(value)) } } },
@@ -538,8 +538,8 @@ fn row(mended: &Mended) -> Markup {
         tr {
             th scope="row" { (derivation) }
             td { (frame::key(&Key::new(pk, sk))) }
-            td { (held(stored.as_ref())) }
-            td { (held(derived.as_ref())) }
+            td { (cell(stored.as_ref())) }
+            td { (cell(derived.as_ref())) }
             td { (mended.to_string()) }
         }
     }

@@ -236,9 +236,9 @@ fn sample(design: &Design, definition: &Definition, item: &Item) -> String {
     let inside = layout.indexes.iter().filter(|index| item.contains_key(&index.pk));
     lines.extend(inside.map(|index| format!("  {}  {} / {}", index.name, text(&index.pk), text(&index.sk))));
     let is_own = |name: &str| !layout.is_key(name) && layout.entity_type.as_deref() != Some(name);
-    for (name, held) in item.iter().filter(|(name, _)| is_own(name)) {
+    for (name, stored) in item.iter().filter(|(name, _)| is_own(name)) {
         let is_derived = definition.derived || definition.derived_attributes.iter().any(|derived| derived == name);
-        lines.push(format!("  {name}{} = {}", if is_derived { "*" } else { "" }, value(held)));
+        lines.push(format!("  {name}{} = {}", if is_derived { "*" } else { "" }, value(stored)));
     }
     let cost = price::changed(layout, None, Some(item)).unwrap_or_default();
     let (in_table, in_indexes) = (units(cost.table), units(cost.indexes));

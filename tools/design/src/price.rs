@@ -136,22 +136,22 @@ fn alter(value: &mut AttributeValue) {
 fn additive(design: &Design, derivation: &Derivation) -> Option<Price> {
     let layout = &design.schema.layout;
     let mut writes = vec![engine::ledger::receipt(layout, &"0".repeat(EVENT_ID_BYTES), 0)];
-    let mut held = Vec::new();
+    let mut stored = Vec::new();
     for (key, mut item) in added_to(design, derivation)? {
         item.extend(layout.key_item(&key));
-        held.push(item.clone());
+        stored.push(item.clone());
         let set = item.into_iter().filter(|(name, _)| *name != layout.pk && *name != layout.sk);
         let action = Action::Update(Update::set(set.collect()));
         writes.push(Write { table: Table::Main, key, action, guard: None });
     }
-    transacted(layout, &held, &writes)
+    transacted(layout, &stored, &writes)
 }
 
 /// The price of a transaction on a table with these items.
-fn transacted(layout: &Layout, held: &[Item], writes: &[Write]) -> Option<Price> {
+fn transacted(layout: &Layout, stored: &[Item], writes: &[Write]) -> Option<Price> {
     let of_indexes = |layout: &Layout| -> Option<Units> {
         let store = MemoryStore::new(layout.clone());
-        for item in held {
+        for item in stored {
             store.put_raw(Table::Main, item.clone()).ok()?;
         }
         let transaction = Transaction::new(writes.to_vec()).ok()?;
@@ -284,9 +284,9 @@ pub fn followed(design: &Design, definition: &Definition) -> Option<Consequences
 /// Notes the price of writing an item: the highest price of any derivation's part of it.
 fn costs(written: &mut BTreeMap<Key, Price>, item: Key, price: Option<Price>) {
     let Some(price) = price else { return };
-    let held = written.entry(item).or_default();
-    if price.total() > held.total() {
-        *held = price;
+    let stored = written.entry(item).or_default();
+    if price.total() > stored.total() {
+        *stored = price;
     }
 }
 

@@ -371,24 +371,24 @@ fn of_type(name: &AttributeValue) -> AttributeValue {
 
 /// Sets the value at a path, and creates the maps and lists on the way. Without a value, removes the whole attribute.
 fn set(item: &mut Item, path: &DocumentPath, value: Option<AttributeValue>) {
-    let held = item.remove(&path.attribute);
+    let stored = item.remove(&path.attribute);
     if let Some(value) = value {
-        item.insert(path.attribute.clone(), placed(held, &path.steps, value));
+        item.insert(path.attribute.clone(), placed(stored, &path.steps, value));
     }
 }
 
-/// The current value `held`, with the new value at the end of the steps.
-fn placed(held: Option<AttributeValue>, steps: &[PathStep], value: AttributeValue) -> AttributeValue {
+/// The current value `stored`, with the new value at the end of the steps.
+fn placed(stored: Option<AttributeValue>, steps: &[PathStep], value: AttributeValue) -> AttributeValue {
     match steps.split_first() {
         None => value,
         Some((PathStep::Name(name), rest)) => {
-            let mut map = if let Some(AttributeValue::M(map)) = held { map } else { HashMap::new() };
+            let mut map = if let Some(AttributeValue::M(map)) = stored { map } else { HashMap::new() };
             let inner = placed(map.remove(name), rest, value);
             map.insert(name.clone(), inner);
             AttributeValue::M(map)
         }
         Some((PathStep::At(at), rest)) => {
-            let mut list = if let Some(AttributeValue::L(list)) = held { list } else { Vec::new() };
+            let mut list = if let Some(AttributeValue::L(list)) = stored { list } else { Vec::new() };
             list.resize(list.len().max(at + 1), AttributeValue::Null(true));
             let inner = placed(list.get(*at).cloned(), rest, value);
             list.splice(*at..=*at, [inner]);

@@ -240,11 +240,11 @@ pub(crate) fn next(
         });
     };
     for index in &declared {
-        if let Some(held) = named(deployed, &index.name) {
-            if held != *index {
+        if let Some(stored) = named(deployed, &index.name) {
+            if stored != *index {
                 step(index, IndexChange::Replace("has another key or projection".to_owned()));
             }
-            next.push(held);
+            next.push(stored);
         } else {
             deployment += 1;
             step(index, IndexChange::Create(deployment));

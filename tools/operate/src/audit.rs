@@ -423,9 +423,9 @@ impl<S: Store> LaterComparison<'_, S> {
 
     /// The current items under these keys.
     async fn read(&self, keys: Vec<Key>) -> Result<Sources, OperateError> {
-        let (held, _) = self.engine.held_each(keys, self.patience()).await?;
+        let (stored, _) = self.engine.stored_each(keys, self.patience()).await?;
         let mut sources = Sources::default();
-        for (key, item) in held {
+        for (key, item) in stored {
             sources.add_item(key, item);
         }
         Ok(sources)
@@ -444,11 +444,11 @@ impl<S: Store> LaterComparison<'_, S> {
             }
         }
         for judged in judged {
-            let held = sources.item(&judged.look.item);
+            let stored = sources.item(&judged.look.item);
             let catalogue = self.engine.catalogue();
             let is_asked =
                 |name: &str| catalogue.position(name).is_some_and(|at| judged.look.derivations.contains(&at));
-            let findings = judge.findings(&judged, held).into_iter().filter(|finding| is_asked(&finding.derivation));
+            let findings = judge.findings(&judged, stored).into_iter().filter(|finding| is_asked(&finding.derivation));
             let findings: Vec<Finding> = findings.collect();
             for finding in findings {
                 self.report(finding)?;
@@ -481,12 +481,12 @@ impl<S: Store> LaterComparison<'_, S> {
             self.listener.counted(targets.len());
             *self.values.entry(name.to_owned()).or_default() += targets.len();
             for (item, tally) in targets {
-                let held = self.kept.bucket(&item)?;
+                let stored = self.kept.bucket(&item)?;
                 let target = Target { derivation: name.to_owned(), item };
                 let judge = Judge { engine: self.engine };
-                if let Some(finding) = judge.count(&target, &tally, &held) {
+                if let Some(finding) = judge.count(&target, &tally, &stored) {
                     self.listener.report(VerifyEvent::Finding(finding, unbelieved()))?;
-                } else if !self.is_equal(&target, tally.count, held.get(&target.item)) {
+                } else if !self.is_equal(&target, tally.count, stored.get(&target.item)) {
                     *self.unknown.entry(name.to_owned()).or_default() += 1;
                 }
             }

@@ -17,7 +17,7 @@ use derive::{
 use engine::{
     inspect::ToRecount,
     job::{Job, Pass, Task},
-    jobs::held::HeldBy,
+    jobs::blocked::Blocker,
     loss::Mark,
     park::ParkedChange,
     record::{Lane, decode},
@@ -497,12 +497,12 @@ fn changes_object(changes: &StreamChanges) -> Value {
 // ---- A job, as `ripple jobs` prints it and the console shows it ----
 
 /// The paused cascades, with what blocks each.
-pub type HeldCascades = BTreeMap<Key, HeldBy>;
+pub type BlockedCascades = BTreeMap<Key, Blocker>;
 
 /// All jobs as an object.
 #[must_use]
-pub fn jobs_list(jobs: &[Job], held: &HeldCascades, layout: &Layout) -> Value {
-    json!({ "jobs": jobs.iter().map(|job| job_object(job, held, layout)).collect::<Vec<_>>() })
+pub fn jobs_list(jobs: &[Job], stored: &BlockedCascades, layout: &Layout) -> Value {
+    json!({ "jobs": jobs.iter().map(|job| job_object(job, stored, layout)).collect::<Vec<_>>() })
 }
 
 /// The state of a job, in one word. The words are stable.
@@ -556,7 +556,7 @@ pub fn last_item(job: &Job, layout: &Layout) -> Option<Key> {
 
 /// A job as an object.
 #[must_use]
-pub fn job_object(job: &Job, held: &HeldCascades, layout: &Layout) -> Value {
+pub fn job_object(job: &Job, stored: &BlockedCascades, layout: &Layout) -> Value {
     let kind = match job.task {
         Task::Cascade { .. } => "cascade",
         Task::FanOut(_) => "fan_out",
@@ -569,12 +569,12 @@ pub fn job_object(job: &Job, held: &HeldCascades, layout: &Layout) -> Value {
         "item": key(job.origin()),
         "state": state_of(job),
         "has_begun": job.is_running,
-        "held_by": held.get(&job.key).map(|held_by| match held_by {
-            HeldBy::ParkedChange(id) => json!({ "parked_change": id }),
-            HeldBy::PossibleLoss(stream) => json!({ "possible_loss": stream }),
-            HeldBy::NoPulse(0) => json!({ "no_pulse": null }),
-            HeldBy::NoPulse(last_ms) => json!({ "no_pulse": time(*last_ms) }),
-            HeldBy::YoungPulse(until_ms) => json!({ "young_pulse": time(*until_ms) }),
+        "held_by": stored.get(&job.key).map(|blocker| match blocker {
+            Blocker::ParkedChange(id) => json!({ "parked_change": id }),
+            Blocker::PossibleLoss(stream) => json!({ "possible_loss": stream }),
+            Blocker::NoPulse(0) => json!({ "no_pulse": null }),
+            Blocker::NoPulse(last_ms) => json!({ "no_pulse": time(*last_ms) }),
+            Blocker::YoungPulse(until_ms) => json!({ "young_pulse": time(*until_ms) }),
         }),
         "touched": job.n_touched,
         "per_second": per_second(job),

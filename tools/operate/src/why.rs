@@ -159,7 +159,7 @@ pub async fn why<S: Store + 'static>(
     let engine = reading(opened, None);
     let explainer = Explainer { engine: &engine, request, waiting: OnceCell::new() };
     let key = &request.key;
-    let item = engine.held(vec![key.clone()], explainer.patience()).await?.remove(key).flatten();
+    let item = engine.stored(vec![key.clone()], explainer.patience()).await?.remove(key).flatten();
     let entities = explainer.entities(item.as_ref());
     let mut asked = AskedAbout { own: BTreeSet::from([key.clone()]), ..AskedAbout::default() };
     let mut values = explainer.values(&entities, item.as_ref(), &mut asked).await?;

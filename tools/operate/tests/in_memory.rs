@@ -121,8 +121,8 @@ async fn put(store: &MemoryStore, pk: &str, sk: &str, entity: &str) {
 async fn count(tables: &Deployment<MemoryStore>, user: &str) -> Option<String> {
     let target = Key::new(format!("USER#{user}"), format!("USER#{user}"));
     let counter = CounterKey::home(target, "order-count").key().unwrap();
-    let held = tables.store.get(Table::Main, &[counter]).await.unwrap();
-    match held.first()?.1.get(VALUE)? {
+    let stored = tables.store.get(Table::Main, &[counter]).await.unwrap();
+    match stored.first()?.1.get(VALUE)? {
         AttributeValue::N(count) => Some(count.clone()),
         other => panic!("{other:?} is no count"),
     }
@@ -331,9 +331,9 @@ async fn what_a_repair_cannot_correct_is_named_once_and_left() {
     let target = Key::new("USER#bob", "USER#bob");
     let counter = CounterKey::home(target, "order-count").key().unwrap();
     put(&tables.store, &counter.pk, &counter.sk, "Counter").await;
-    let held = tables.store.get(Table::Main, std::slice::from_ref(&counter)).await.unwrap();
+    let stored = tables.store.get(Table::Main, std::slice::from_ref(&counter)).await.unwrap();
     let text = (VALUE.to_owned(), AttributeValue::S("two".to_owned()));
-    let broken: Item = held[0].1.clone().into_iter().chain([text]).collect();
+    let broken: Item = stored[0].1.clone().into_iter().chain([text]).collect();
     let write = Write { table: Table::Main, key: counter.clone(), action: Action::Put(broken), guard: None };
     tables.store.write(&write).await.unwrap();
 
@@ -366,8 +366,8 @@ async fn a_mirror_with_wrong_attributes_is_repaired_and_not_deleted() {
     put_numbered(&tables.store, "ann").await;
     rounds(&tables, &at_rest(None)).await;
     let key = Key::new("NUMBER#7", "ORDER");
-    let held = || tables.store.view(Table::Main, |items| items.get(&key).cloned());
-    let mirror = held().unwrap();
+    let stored = || tables.store.view(Table::Main, |items| items.get(&key).cloned());
+    let mirror = stored().unwrap();
     for (altered, removed) in
         [("orderId", None), ("note", None), ("orderId", Some("Claims")), ("orderId", Some("userId"))]
     {
@@ -376,18 +376,18 @@ async fn a_mirror_with_wrong_attributes_is_repaired_and_not_deleted() {
         removed.map(|name| item.remove(name));
         tables.store.put_raw(Table::Main, item).unwrap();
         let (summary, mended) = rounds(&tables, &at_rest(None)).await;
-        assert_eq!((held(), summary.is_left()), (Some(mirror.clone()), false), "{altered} {removed:?}: {mended:?}");
+        assert_eq!((stored(), summary.is_left()), (Some(mirror.clone()), false), "{altered} {removed:?}: {mended:?}");
     }
     // Without its type it is none of Ripple's: it stays, and the mirror waits for the key.
     let mut untyped = mirror.clone();
     untyped.remove("Type");
     tables.store.put_raw(Table::Main, untyped.clone()).unwrap();
     let (summary, _) = rounds(&tables, &at_rest(None)).await;
-    assert_eq!((held(), summary.is_left()), (Some(untyped), true));
+    assert_eq!((stored(), summary.is_left()), (Some(untyped), true));
     let write = Write { table: Table::Main, key: key.clone(), action: Action::Delete, guard: None };
     tables.store.write(&write).await.unwrap();
     rounds(&tables, &at_rest(None)).await;
-    assert_eq!(held(), Some(mirror));
+    assert_eq!(stored(), Some(mirror));
 }
 
 #[tokio::test]

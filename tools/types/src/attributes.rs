@@ -18,7 +18,7 @@ use keys::{entity::KeyTemplate, index_key::OnlyIf};
 
 /// The type of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HeldType {
+pub enum StoredType {
     /// S.
     Text,
     /// N.
@@ -31,7 +31,7 @@ pub enum HeldType {
 
 /// The known types, by entity and attribute.
 #[derive(Debug, Default)]
-pub struct ValueTypes(BTreeMap<(String, String), HeldType>);
+pub struct ValueTypes(BTreeMap<(String, String), StoredType>);
 
 impl ValueTypes {
     /// Infers the types of all attributes of a table.
@@ -42,11 +42,11 @@ impl ValueTypes {
             for index in &entity.indexes {
                 types.key(&entity.name, &index.key);
                 if let Some(OnlyIf::Is { attribute, .. }) = &index.only_if {
-                    types.put(&entity.name, attribute, HeldType::Text);
+                    types.put(&entity.name, attribute, StoredType::Text);
                 }
             }
             if let Some(time_to_live) = &schema.layout.time_to_live {
-                types.put(&entity.name, time_to_live, HeldType::Number);
+                types.put(&entity.name, time_to_live, StoredType::Number);
             }
         }
         for derivation in catalogue.derivations() {
@@ -59,14 +59,14 @@ impl ValueTypes {
 
     /// The type of an entity's attribute.
     #[must_use]
-    pub fn get(&self, entity: &str, attribute: &str) -> HeldType {
-        self.0.get(&(entity.to_owned(), attribute.to_owned())).copied().unwrap_or(HeldType::Unknown)
+    pub fn get(&self, entity: &str, attribute: &str) -> StoredType {
+        self.0.get(&(entity.to_owned(), attribute.to_owned())).copied().unwrap_or(StoredType::Unknown)
     }
 
     /// Records a type if none is known yet. Returns whether it did.
-    fn put(&mut self, entity: &str, attribute: &str, value: HeldType) -> bool {
+    fn put(&mut self, entity: &str, attribute: &str, value: StoredType) -> bool {
         let name = (entity.to_owned(), attribute.to_owned());
-        let is_new = value != HeldType::Unknown && !self.0.contains_key(&name);
+        let is_new = value != StoredType::Unknown && !self.0.contains_key(&name);
         if is_new {
             self.0.insert(name, value);
         }
@@ -74,15 +74,15 @@ impl ValueTypes {
     }
 
     /// The type of a field of the key that is copied.
-    fn field(schema: &Schema, entity: &str, field: &str) -> Option<HeldType> {
+    fn field(schema: &Schema, entity: &str, field: &str) -> Option<StoredType> {
         let key = &schema.entity(entity)?.key;
-        let value = if key.holds_number(field) { HeldType::Number } else { HeldType::Text };
+        let value = if key.holds_number(field) { StoredType::Number } else { StoredType::Text };
         key.field_names().contains(&field).then_some(value)
     }
 
     fn key(&mut self, entity: &str, key: &KeyTemplate) {
         for field in key.field_names() {
-            let value = if key.holds_number(field) { HeldType::Number } else { HeldType::Text };
+            let value = if key.holds_number(field) { StoredType::Number } else { StoredType::Text };
             self.put(entity, field, value);
         }
     }
@@ -98,26 +98,26 @@ impl ValueTypes {
         // A name has the type that the derivation takes, and what is calculated the types that its functions take.
         let input = |entity: &str, input: &Input, value| {
             let taken = input.expression().taken().into_iter();
-            let of_type = |of| if of == "N" { HeldType::Number } else { HeldType::Text };
+            let of_type = |of| if of == "N" { StoredType::Number } else { StoredType::Text };
             let taken = taken.map(|(path, of, _)| (Part::attribute(entity, &path.name()), of_type(of)));
             taken.chain(input.name().map(|name| (Part::attribute(entity, name), value))).collect::<Vec<_>>()
         };
         // A list whose members a link takes is no text.
         let links = |entity: &str, link: &Link, each: Option<&str>| {
             let from = link.0.iter().map(|(_, from)| from).filter(|from| from.name().is_none() || from.name() != each);
-            from.flat_map(|from| input(entity, from, HeldType::Text)).collect::<Vec<_>>()
+            from.flat_map(|from| input(entity, from, StoredType::Text)).collect::<Vec<_>>()
         };
         match kind.shape() {
             Shape::Count(count) => {
                 let links = links(&count.source, &count.link, count.each.as_deref()).into_iter();
-                let sums = count.sum.iter().flat_map(|sum| input(&count.source, sum, HeldType::Number));
+                let sums = count.sum.iter().flat_map(|sum| input(&count.source, sum, StoredType::Number));
                 links.chain(sums).for_each(|(part, value)| put(&[part], value));
             }
             Shape::Rollup(rollup) => {
-                let value = input(&rollup.source, &rollup.value, HeldType::Number).into_iter();
-                let time = input(&rollup.source, &rollup.time, HeldType::Text);
+                let value = input(&rollup.source, &rollup.value, StoredType::Number).into_iter();
+                let time = input(&rollup.source, &rollup.time, StoredType::Text);
                 value.chain(time).for_each(|(part, value)| put(&[part], value));
-                put(&reach.writes, HeldType::Number);
+                put(&reach.writes, StoredType::Number);
             }
             Shape::Mirror(mirror) => {
                 let links = links(&mirror.source, &mirror.link, mirror.each.as_deref());
@@ -127,23 +127,23 @@ impl ValueTypes {
             }
             Shape::Attributes(_) if kind.name() == "display" => {
                 let shows_existence = kind.outline(schema).terms.iter().any(|term| term.starts_with("Exists of"));
-                put(&reach.writes, if shows_existence { HeldType::Boolean } else { HeldType::Number });
+                put(&reach.writes, if shows_existence { StoredType::Boolean } else { StoredType::Number });
             }
             Shape::Attributes(refresh) => {
                 if kind.name() == "path" {
-                    put(&reach.reads, HeldType::Text);
+                    put(&reach.reads, StoredType::Text);
                 }
                 match refresh.gives() {
-                    Some("N") => put(&reach.writes, HeldType::Number),
-                    Some("S") => put(&reach.writes, HeldType::Text),
-                    Some("BOOL") => put(&reach.writes, HeldType::Boolean),
+                    Some("N") => put(&reach.writes, StoredType::Number),
+                    Some("S") => put(&reach.writes, StoredType::Text),
+                    Some("BOOL") => put(&reach.writes, StoredType::Boolean),
                     _ => {}
                 }
                 // A copy reads attributes of its target as its link to the source.
                 let target = reach.writes.first().map(|part| part.entity.clone()).unwrap_or_default();
                 let links: Vec<Part> = reach.reads.iter().filter(|part| part.entity == target).cloned().collect();
                 if kind.name() == "copy" && kind.entities().first().is_none_or(|source| *source != target) {
-                    put(&links, HeldType::Text);
+                    put(&links, StoredType::Text);
                 }
             }
             Shape::Cascade(_) => {}
@@ -163,9 +163,9 @@ impl ValueTypes {
             for (from, to) in refresh.copied() {
                 let value = match (from.name(), from.expression().type_of()) {
                     (Some(name), _) => Self::field(schema, source, name).unwrap_or_else(|| self.get(source, name)),
-                    (None, Some("N")) => HeldType::Number,
-                    (None, Some("S")) => HeldType::Text,
-                    (None, _) => HeldType::Unknown,
+                    (None, Some("N")) => StoredType::Number,
+                    (None, Some("S")) => StoredType::Text,
+                    (None, _) => StoredType::Unknown,
                 };
                 is_more |= self.put(refresh.target(), to, value);
             }

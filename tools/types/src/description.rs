@@ -13,7 +13,7 @@ use keys::{
     },
 };
 
-use crate::attributes::{HeldType, ValueTypes};
+use crate::attributes::{StoredType, ValueTypes};
 
 /// An entity with its keys and attributes.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub(crate) struct TypedField<'a> {
 #[derive(Debug)]
 pub(crate) struct TypedAttribute<'a> {
     pub(crate) name: &'a str,
-    pub(crate) value: HeldType,
+    pub(crate) value: StoredType,
     /// The attribute's only text, if it contains the item's type.
     pub(crate) literal: Option<&'a str>,
     /// Whether Ripple writes the attribute.
@@ -257,8 +257,8 @@ fn attributes<'a>(
         derived: is_derived(name),
         is_required,
     };
-    let text = |name: &'a str, is_required| attribute(name, HeldType::Text, is_required);
-    let of_key = |key: &'a KeyAttribute, is_required| attribute(&key.name, held(key.of), is_required);
+    let text = |name: &'a str, is_required| attribute(name, StoredType::Text, is_required);
+    let of_key = |key: &'a KeyAttribute, is_required| attribute(&key.name, stored(key.of), is_required);
     let (mut all, of_indexes): (Vec<_>, Vec<_>) = match form {
         None => {
             let indexes = definition.indexes.iter().filter_map(|index| layout.index(&index.index));
@@ -281,7 +281,7 @@ fn attributes<'a>(
     let named = definition.attributes.iter().chain(&definition.derived_attributes);
     let others = named.map(|name| {
         let expires = form.is_some_and(|form| form.time_to_live.as_ref() == Some(name));
-        let value = if expires { HeldType::Number } else { types.get(&definition.name, name) };
+        let value = if expires { StoredType::Number } else { types.get(&definition.name, name) };
         attribute(name, value, false)
     });
     for attribute in of_indexes.into_iter().chain(others) {
@@ -292,10 +292,10 @@ fn attributes<'a>(
     all
 }
 
-fn held(of: KeyType) -> HeldType {
+fn stored(of: KeyType) -> StoredType {
     match of {
-        KeyType::S => HeldType::Text,
-        KeyType::N => HeldType::Number,
-        KeyType::B => HeldType::Unknown,
+        KeyType::S => StoredType::Text,
+        KeyType::N => StoredType::Number,
+        KeyType::B => StoredType::Unknown,
     }
 }

@@ -8,7 +8,7 @@ use keys::index_key::OnlyIf;
 use serde_dynamo::AttributeValue;
 
 use crate::{
-    attributes::{HeldType, Identifiers, pascal, snake},
+    attributes::{Identifiers, StoredType, pascal, snake},
     concat,
     description::{TypedEntity, TypedField, TypedKey},
     quoted,
@@ -114,10 +114,10 @@ fn item(entity: &TypedEntity<'_>, name: &str) -> String {
     let attributes = entity.attributes.iter().map(|attribute| {
         let value = match (attribute.literal, attribute.value) {
             (Some(literal), _) => format!("Literal[{}]", quoted(literal)),
-            (None, HeldType::Text) => "str".to_owned(),
-            (None, HeldType::Number) => "Union[int, Decimal]".to_owned(),
-            (None, HeldType::Boolean) => "bool".to_owned(),
-            (None, HeldType::Unknown) => "Any".to_owned(),
+            (None, StoredType::Text) => "str".to_owned(),
+            (None, StoredType::Number) => "Union[int, Decimal]".to_owned(),
+            (None, StoredType::Boolean) => "bool".to_owned(),
+            (None, StoredType::Unknown) => "Any".to_owned(),
         };
         let value = if attribute.is_required { format!("Required[{value}]") } else { value };
         let comment = if attribute.derived { "  # Derived: Ripple writes it." } else { "" };

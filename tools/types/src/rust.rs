@@ -8,7 +8,7 @@ use keys::index_key::OnlyIf;
 use serde_dynamo::AttributeValue;
 
 use crate::{
-    attributes::{HeldType, Identifiers, pascal, snake},
+    attributes::{Identifiers, StoredType, pascal, snake},
     concat,
     description::{TypedEntity, TypedField, TypedKey},
     reads::{Printed, ToldBy, TypedRead},
@@ -166,7 +166,7 @@ fn literal(value: &FilterValue) -> String {
 fn item(entity: &TypedEntity<'_>, name: &str) -> String {
     let mut fields = Identifiers::without(KEYWORDS);
     let mut text = format!("/// {}\n", entity.about());
-    let is_generic = entity.attributes.iter().any(|attribute| attribute.value == HeldType::Unknown);
+    let is_generic = entity.attributes.iter().any(|attribute| attribute.value == StoredType::Unknown);
     if is_generic {
         text += "///\n/// `V` is the type of an attribute's value of your SDK.\n";
     }
@@ -174,12 +174,12 @@ fn item(entity: &TypedEntity<'_>, name: &str) -> String {
     text.extend([format!("#[derive(Clone, Debug, PartialEq)]\npub struct {name}{generic} {{\n")]);
     for attribute in &entity.attributes {
         let value = match attribute.value {
-            HeldType::Text | HeldType::Number => "String",
-            HeldType::Boolean => "bool",
-            HeldType::Unknown => "V",
+            StoredType::Text | StoredType::Number => "String",
+            StoredType::Boolean => "bool",
+            StoredType::Unknown => "V",
         };
         let value = if attribute.is_required { value.to_owned() } else { format!("Option<{value}>") };
-        let number = if attribute.value == HeldType::Number { ", a number (N)" } else { "" };
+        let number = if attribute.value == StoredType::Number { ", a number (N)" } else { "" };
         let derived = if attribute.derived { " Derived: Ripple writes it." } else { "" };
         text.extend([format!("    /// The attribute {:?}{number}.{derived}\n", attribute.name)]);
         text.extend([format!("    pub {}: {value},\n", fields.unused(&snake(attribute.name)))]);

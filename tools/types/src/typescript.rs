@@ -8,7 +8,7 @@ use keys::index_key::OnlyIf;
 use serde_dynamo::AttributeValue;
 
 use crate::{
-    attributes::{HeldType, Identifiers, camel, pascal},
+    attributes::{Identifiers, StoredType, camel, pascal},
     concat,
     description::{TypedEntity, TypedField, TypedKey},
     quoted,
@@ -119,10 +119,10 @@ fn item(entity: &TypedEntity<'_>, name: &str) -> String {
     for attribute in &entity.attributes {
         let value = match (attribute.literal, attribute.value) {
             (Some(literal), _) => quoted(literal),
-            (None, HeldType::Text) => "string".to_owned(),
-            (None, HeldType::Number) => "number".to_owned(),
-            (None, HeldType::Boolean) => "boolean".to_owned(),
-            (None, HeldType::Unknown) => "unknown".to_owned(),
+            (None, StoredType::Text) => "string".to_owned(),
+            (None, StoredType::Number) => "number".to_owned(),
+            (None, StoredType::Boolean) => "boolean".to_owned(),
+            (None, StoredType::Unknown) => "unknown".to_owned(),
         };
         let (comment, readonly) =
             if attribute.derived { ("  /** Derived: Ripple writes it. */\n", "readonly ") } else { ("", "") };

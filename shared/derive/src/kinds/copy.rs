@@ -181,7 +181,7 @@ impl Refresh for Copy {
 
     fn taken_from(&self, schema: &Schema, source: &Key, item: &Key, sources: &Sources) -> Option<(Item, Vec<Wanted>)> {
         let (from, to) = (schema.entity(&self.source)?, schema.entity(&self.target)?);
-        let (named, held) = (from.key.parse_key(source)?, to.key.parse_key(item)?);
+        let (named, stored) = (from.key.parse_key(source)?, to.key.parse_key(item)?);
         let mut names = Item::new();
         for field in from.key.field_names() {
             let (by, text) = (self.link.filling(field)?.name()?, named.get(field)?);
@@ -189,8 +189,8 @@ impl Refresh for Copy {
             if from.key.casing(field).is_some() {
                 return None;
             }
-            match held.get(by) {
-                Some(held) if held == text => {}
+            match stored.get(by) {
+                Some(stored) if stored == text => {}
                 Some(_) => return None,
                 // A condition cannot test a part of an attribute here.
                 None if is_path(by) => return None,

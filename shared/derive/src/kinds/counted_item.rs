@@ -237,7 +237,7 @@ mod tests {
     }
 
     /// The groups of a table of these items, and the displays of the desk, when everything is handled.
-    fn held(items: &[&str]) -> String {
+    fn stored(items: &[&str]) -> String {
         let mut table = TestTable::new();
         for text in items {
             let item = item(text);
@@ -256,15 +256,15 @@ mod tests {
     fn there_is_an_item_for_each_value_that_is_counted_and_a_count_of_them() {
         let [one, two] = ["DESK#d / TICKET#1 Ticket Status=open", "DESK#d / TICKET#2 Ticket Status=open"];
         let desk = "DESK#d / METADATA Desk";
-        assert_eq!(held(&[desk]), "");
-        assert_eq!(held(&[one, two, desk]), "DESK#d / METADATA N:1; DESK#d / STATUS#open N:2");
+        assert_eq!(stored(&[desk]), "");
+        assert_eq!(stored(&[one, two, desk]), "DESK#d / METADATA N:1; DESK#d / STATUS#open N:2");
         let closed = "DESK#d / TICKET#1 Ticket Status=closed";
         assert_eq!(
-            held(&[one, two, closed, desk]),
+            stored(&[one, two, closed, desk]),
             "DESK#d / METADATA N:2; DESK#d / STATUS#closed N:1; DESK#d / STATUS#open N:1"
         );
-        assert_eq!(held(&[one, closed, desk]), "DESK#d / METADATA N:1; DESK#d / STATUS#closed N:1");
-        assert_eq!(held(&[one, "DESK#d / TICKET#1 Ticket", desk]), "DESK#d / METADATA N:0");
+        assert_eq!(stored(&[one, closed, desk]), "DESK#d / METADATA N:1; DESK#d / STATUS#closed N:1");
+        assert_eq!(stored(&[one, "DESK#d / TICKET#1 Ticket", desk]), "DESK#d / METADATA N:0");
     }
 
     const ITEMS: [&str; 14] = [

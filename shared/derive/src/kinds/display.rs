@@ -537,9 +537,9 @@ mod tests {
     #[test]
     fn zero_is_always_there_where_the_declaration_says_so() {
         let wanted = Display { zero: Zero::Always, ..display("follower-count", "User", "FollowerCount") }.wanted(None);
-        for (held, is_right) in [("", false), ("FollowerCount=N:0", true), ("FollowerCount=N:1", false)] {
-            let held = item(&format!("USER#ann / PROFILE User {held}"));
-            assert_eq!(wanted.is_held_by(Some(&held)), is_right, "{held:?}");
+        for (stored, is_right) in [("", false), ("FollowerCount=N:0", true), ("FollowerCount=N:1", false)] {
+            let stored = item(&format!("USER#ann / PROFILE User {stored}"));
+            assert_eq!(wanted.is_held_by(Some(&stored)), is_right, "{stored:?}");
         }
     }
 }

@@ -74,7 +74,7 @@ impl Entries {
         let Some(by) = entry::by(&value) else {
             return Err(match &*value {
                 AttributeValue::N(_) => unreadable("has more than 99 digits before the decimal point".to_owned()),
-                held => Unreadable::type_of(self.by.text(), held, "N or S is wanted"),
+                stored => Unreadable::type_of(self.by.text(), stored, "N or S is wanted"),
             });
         };
         let fields = entry::fields(&target, &by, image.key);
@@ -361,7 +361,7 @@ mod tests {
     }
 
     /// What a product shows after these offers, in order of arrival.
-    fn held(offers: &[&str]) -> String {
+    fn stored(offers: &[&str]) -> String {
         let (schema, catalogue) = shop();
         let mut table = TestTable { schema, catalogue, ..TestTable::new() };
         for text in [&["PRODUCT#p / PRODUCT Product"], offers].concat() {
@@ -379,19 +379,20 @@ mod tests {
     #[test]
     fn the_extreme_follows_changes_removals_and_ties() {
         let offer = |id: &str, rest: &str| format!("OFFER#{id} / OFFER Offer ProductId=p {rest}");
-        assert_eq!(held(&[]), "");
+        assert_eq!(stored(&[]), "");
         let [a, b, c] =
             [("a", "Price=N:15 Seller=ann"), ("b", "Price=N:-2 Seller=bob"), ("c", "Price=N:15 Seller=cat")]
                 .map(|(id, rest)| offer(id, rest));
-        assert!(held(&[&a, &b, &c]).starts_with("LowestPrice=N:-2 LowestBy=bob"), "{}", held(&[&a, &b, &c]));
+        assert!(stored(&[&a, &b, &c]).starts_with("LowestPrice=N:-2 LowestBy=bob"), "{}", stored(&[&a, &b, &c]));
         let ended = offer("b", "Price=N:-2 Seller=bob Ended=x");
         assert!(
-            held(&[&b, &c, &a, &ended]).starts_with("LowestPrice=N:15 LowestBy=ann"),
+            stored(&[&b, &c, &a, &ended]).starts_with("LowestPrice=N:15 LowestBy=ann"),
             "the first of two by its key"
         );
-        assert!(held(&[&b, &offer("b", "Price=N:100 Seller=bob"), &a]).starts_with("LowestPrice=N:15 LowestBy=ann"));
+        assert!(stored(&[&b, &offer("b", "Price=N:100 Seller=bob"), &a]).starts_with("LowestPrice=N:15 LowestBy=ann"));
         assert!(
-            held(&[&b, "OFFER#b / OFFER Offer ProductId=q Price=N:1", &c]).starts_with("LowestPrice=N:15 LowestBy=cat")
+            stored(&[&b, "OFFER#b / OFFER Offer ProductId=q Price=N:1", &c])
+                .starts_with("LowestPrice=N:15 LowestBy=cat")
         );
     }
 

@@ -66,7 +66,7 @@ impl DerivedIndexKey {
             Some(value) if is_zero(value) => return Ok(None),
             Some(AttributeValue::N(text)) if text.starts_with('-') => return Ok(None),
             Some(AttributeValue::N(text)) => text.as_str(),
-            Some(held) => return Err(Unreadable::type_of(&self.number, held, "N is wanted")),
+            Some(stored) => return Err(Unreadable::type_of(&self.number, stored, "N is wanted")),
         };
         let field = |name: &str| if name == self.number { Some(number) } else { image.field(name).ok().flatten() };
         let unreadable =

@@ -304,7 +304,7 @@ mod tests {
     }
 
     /// The content of a room after these messages, in order of arrival.
-    fn held(messages: &[&str]) -> String {
+    fn stored(messages: &[&str]) -> String {
         let mut table = TestTable::new();
         for text in [&[ROOM], messages].concat() {
             let item = item(text);
@@ -319,14 +319,14 @@ mod tests {
 
     #[test]
     fn the_last_and_the_first_are_by_sort_key_whatever_came_first_and_items_of_others_are_passed_over() {
-        assert_eq!(held(&[]), "");
-        assert_eq!(held(&[MESSAGE]), "LastBy=ann LastAt=1 FirstAt=1");
+        assert_eq!(stored(&[]), "");
+        assert_eq!(stored(&[MESSAGE]), "LastBy=ann LastAt=1 FirstAt=1");
         let later = "ROOM#r / MESSAGE#2 Message By=bob";
-        assert_eq!(held(&[later, MESSAGE]), "LastBy=bob LastAt=2 FirstAt=1");
-        assert_eq!(held(&[MESSAGE, later, "ROOM#r / MESSAGE#3 Message"]), "LastAt=3 FirstAt=1");
+        assert_eq!(stored(&[later, MESSAGE]), "LastBy=bob LastAt=2 FirstAt=1");
+        assert_eq!(stored(&[MESSAGE, later, "ROOM#r / MESSAGE#3 Message"]), "LastAt=3 FirstAt=1");
         let others =
             ["ROOM#r / MESSAGE#0#PIN Pin By=pin", "ROOM#r / MESSAGE#9#PIN Pin By=pin", "ROOM#q / MESSAGE#9 Message"];
-        assert_eq!(held(&[&others[..], &[MESSAGE]].concat()), "LastBy=ann LastAt=1 FirstAt=1");
+        assert_eq!(stored(&[&others[..], &[MESSAGE]].concat()), "LastBy=ann LastAt=1 FirstAt=1");
     }
 
     #[test]

@@ -280,8 +280,8 @@ impl Refresh for Mirror {
         if !self.lists_claims(source) {
             return self.source_of(source, definition, target.key).map(Source::Item).into_iter().collect();
         }
-        let held = target.item.map(|item| claims(schema, item)).unwrap_or_default();
-        let candidates: BTreeSet<Key> = held.into_iter().chain(target.named.iter().cloned()).collect();
+        let stored = target.item.map(|item| claims(schema, item)).unwrap_or_default();
+        let candidates: BTreeSet<Key> = stored.into_iter().chain(target.named.iter().cloned()).collect();
         candidates.into_iter().map(Source::Item).collect()
     }
 
@@ -329,12 +329,12 @@ impl Mirror {
                 if table.is_of_key(&part.name) || self.leaves_out(schema, source.definition, target, &part.name) {
                     continue;
                 }
-                let Some(held) = source.item.get(&part.name) else { continue };
-                let Some(misfit) = part.misfit(held, bytes_max) else { continue };
+                let Some(stored) = source.item.get(&part.name) else { continue };
+                let Some(misfit) = part.misfit(stored, bytes_max) else { continue };
                 let (index, target) = (&index.name, &target.name);
                 let why = match misfit {
                     KeyMisfit::Type => {
-                        format!("is {}, and the index {index} of {target} wants {:?}", value::type_of(held), part.of)
+                        format!("is {}, and the index {index} of {target} wants {:?}", value::type_of(stored), part.of)
                     }
                     KeyMisfit::Empty => format!("is empty, and the index {index} of {target} wants {:?}", part.of),
                     KeyMisfit::TooLong { bytes } => {

@@ -87,7 +87,7 @@ impl TreePath {
     }
 
     /// The stored path of a parent.
-    fn held<'a>(&self, schema: &Schema, key: &Key, item: Option<&'a Item>) -> Option<&'a str> {
+    fn stored<'a>(&self, schema: &Schema, key: &Key, item: Option<&'a Item>) -> Option<&'a str> {
         let item = item.filter(|item| schema.image(key, item).is_some_and(|image| image.is(&self.parent)))?;
         text(item, &self.attribute).filter(|path| path.starts_with('/'))
     }
@@ -104,7 +104,7 @@ impl TreePath {
                 TreePlace::In(parent, name) => {
                     names.push(name);
                     if !self.recurs() {
-                        let above = self.held(schema, &parent, items.get(&parent))?;
+                        let above = self.stored(schema, &parent, items.get(&parent))?;
                         return below(above, names.iter().rev(), self.depth_max);
                     }
                     at = parent;
@@ -221,7 +221,7 @@ impl Refresh for TreePath {
         let path = place.and_then(|place| match place {
             TreePlace::Root(name) => below("", [name].iter(), self.depth_max),
             TreePlace::In(parent, name) => {
-                below(self.held(schema, &parent, sources.item(&parent))?, [name].iter(), self.depth_max)
+                below(self.stored(schema, &parent, sources.item(&parent))?, [name].iter(), self.depth_max)
             }
         });
         Computed::Attributes(vec![self.wanted(path)])
@@ -244,8 +244,8 @@ impl Refresh for TreePath {
         let parents: BTreeMap<Key, Key> = parents.collect();
         let looped = if self.recurs() { in_loops(&parents) } else { BTreeSet::new() };
         let above = |parent: &Key| {
-            let held = || self.held(schema, parent, items.get(parent)).map(str::to_owned);
-            if self.recurs() { self.walked(schema, items, parent) } else { held() }
+            let stored = || self.stored(schema, parent, items.get(parent)).map(str::to_owned);
+            if self.recurs() { self.walked(schema, items, parent) } else { stored() }
         };
         let flaw = |(key, parent): (&Key, &Key)| {
             let why = if looped.contains(key) {
@@ -626,11 +626,11 @@ mod tests {
             Happening::Remove(folder) => table.replace(key_of(&item(&key(*folder))), None),
             Happening::Forge { folder, path } => {
                 let key = key_of(&item(&key(*folder)));
-                if let Some(mut held) = table.items.get(&key).cloned() {
-                    held.extend(
+                if let Some(mut stored) = table.items.get(&key).cloned() {
+                    stored.extend(
                         item(&format!("x / x Path={}", PATHS[*path])).remove("Path").map(|path| ("Path", path)),
                     );
-                    table.replace(key, Some(held));
+                    table.replace(key, Some(stored));
                 }
             }
             Happening::File { folder, is_there } => {
@@ -664,13 +664,13 @@ mod tests {
             }
             5 => table.replace(key, None),
             6 => {
-                let Some(mut held) = table.items.get(&key).cloned() else { return };
-                held.extend(
+                let Some(mut stored) = table.items.get(&key).cloned() else { return };
+                stored.extend(
                     item(&format!("x / x {}", FORGED[other % FORGED.len()]))
                         .remove("Path")
                         .map(|it| ("Path".to_owned(), it)),
                 );
-                table.replace(key, Some(held));
+                table.replace(key, Some(stored));
             }
             7 => {
                 let charted = table.items.keys().filter(|key| key.sk.starts_with("EMP#")).nth(other % 3).cloned();

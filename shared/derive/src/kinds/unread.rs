@@ -90,7 +90,7 @@ impl Unread {
     fn last<'a>(&self, source: &Definition, target: &'a Image<'a>) -> Result<Option<Cow<'a, str>>, Unreadable> {
         match target.attribute(&self.after) {
             Some(AttributeValue::N(number)) if source.key.sk.holds_number(&self.field) => Ok(Some(number.into())),
-            held => Image::value_filling(&self.after, held, &source.key, &self.field),
+            stored => Image::value_filling(&self.after, stored, &source.key, &self.field),
         }
     }
 

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use derive::{
-    bucket::HeldBuckets,
+    bucket::StoredBuckets,
     coalesce::{Counted, amount_writes, buckets, chunks},
     family::Family,
     position::{DerivationAt, RecordAt},
@@ -198,12 +198,12 @@ impl<S: Store> Counter<'_, S> {
         batch: &Batch<'_>,
         account: &mut Account,
     ) -> ChunkOutcome {
-        let held = match batch.patience.in_time(self.read_buckets(chunk)).await {
-            Ok(held) => held,
+        let stored = match batch.patience.in_time(self.read_buckets(chunk)).await {
+            Ok(stored) => stored,
             Err(error) if error.is_retry() => return ChunkOutcome::Unanswered(error),
             Err(error) => return ChunkOutcome::Refused(describe(&error)),
         };
-        let parcel = match self.parcel(chunk, &held, receipts, batch) {
+        let parcel = match self.parcel(chunk, &stored, receipts, batch) {
             Ok(Some(parcel)) => parcel,
             Ok(None) => return ChunkOutcome::Done,
             Err(cause) => return ChunkOutcome::Refused(cause),
@@ -249,21 +249,21 @@ impl<S: Store> Counter<'_, S> {
     }
 
     /// Reads the buckets that a chunk adds to; done before each attempt.
-    async fn read_buckets(&self, chunk: &Chunk) -> Result<HeldBuckets, StoreError> {
+    async fn read_buckets(&self, chunk: &Chunk) -> Result<StoredBuckets, StoreError> {
         let keys = if chunk.failed.is_some() { Vec::new() } else { buckets(&chunk.changes) };
-        self.held_buckets(&keys).await
+        self.stored_buckets(&keys).await
     }
 
     /// The parcel of a chunk; `None` if there is nothing to send.
     fn parcel(
         &self,
         chunk: &Chunk,
-        held: &HeldBuckets,
+        stored: &StoredBuckets,
         receipts: &Receipts<'_>,
         batch: &Batch<'_>,
     ) -> Result<Option<Parcel>, String> {
         let now_ms = self.context.clock.now_ms();
-        let counters = amount_writes(&self.context.schema, &chunk.changes, held);
+        let counters = amount_writes(&self.context.schema, &chunk.changes, stored);
         let (effects, proven) = match &chunk.failed {
             Some(cause) => (self.parking(chunk, cause, batch), chunk.changes.clone()),
             None => {

@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use derive::{
-    bucket::HeldBuckets,
+    bucket::StoredBuckets,
     coalesce::{Adds, Amount, item_write},
     guard::{Ask, Guard, Purpose},
     position::RecordAt,
@@ -114,8 +114,8 @@ impl<S: Store> Counter<'_, S> {
         for counter in &mut counters {
             counter.todo.sort_by_key(|todo| todo.sequence);
         }
-        let mut held = match self.buckets_of(&counters, batch).await {
-            Ok(held) => held,
+        let mut stored = match self.buckets_of(&counters, batch).await {
+            Ok(stored) => stored,
             Err(why) => {
                 let positions = counters.iter().flat_map(|counter| &counter.todo).map(|todo| todo.position);
                 undone(account, positions.collect::<BTreeSet<_>>(), &why);
@@ -123,7 +123,7 @@ impl<S: Store> Counter<'_, S> {
             }
         };
         for counter in &mut counters {
-            counter.held = held.remove(&counter.at);
+            counter.stored = stored.remove(&counter.at);
         }
         let (mut dropped, mut done) = (BTreeSet::new(), BTreeSet::new());
         let updates = counters.into_iter().map(|counter| self.update_counter(counter, shard, batch));
@@ -142,12 +142,12 @@ impl<S: Store> Counter<'_, S> {
     }
 
     /// The stored buckets among these counters.
-    async fn buckets_of(&self, counters: &[CounterTodo], batch: &Batch<'_>) -> Result<HeldBuckets, String> {
+    async fn buckets_of(&self, counters: &[CounterTodo], batch: &Batch<'_>) -> Result<StoredBuckets, String> {
         let is_bucket = |counter: &&CounterTodo| {
             counter.todo.iter().flat_map(|todo| &todo.adds).any(|adds| matches!(adds, Adds::Value(..)))
         };
         let keys: Vec<Key> = counters.iter().filter(is_bucket).map(|counter| counter.at.clone()).collect();
-        batch.patience.call(|| self.held_buckets(&keys)).await.map_err(|error| describe(&error))
+        batch.patience.call(|| self.stored_buckets(&keys)).await.map_err(|error| describe(&error))
     }
 
     /// Applies all changes of a counter, then writes its display.
@@ -232,7 +232,7 @@ impl<S: Store> Counter<'_, S> {
                 self.commit_counter(counter, Some(write.action), units, causes.clone(), &mut outcome.account);
                 self.prune(counter, &item, causes.clone(), batch, &mut outcome.account).await;
                 self.spread(counter, &item, mark, causes, batch, &mut outcome.account).await;
-                counter.held = Some(item);
+                counter.stored = Some(item);
                 Next::Send
             }
             Ok(Updated::GuardFailed { item }) => self.after_failure(counter, item, &write, mark, outcome),
@@ -255,8 +255,8 @@ impl<S: Store> Counter<'_, S> {
         mark: &str,
         outcome: &mut CounterOutcome,
     ) -> Next {
-        let held = item.unwrap_or_default();
-        let passed = mark_of(&held, mark);
+        let stored = item.unwrap_or_default();
+        let passed = mark_of(&stored, mark);
         let is_passed = |todo: &Todo| passed.is_some_and(|passed| has_passed(passed, todo.sequence));
         if counter.todo.first().is_some_and(is_passed) {
             let n_passed = if self.context.takes(ProtocolStep::DropPassed) {
@@ -265,16 +265,16 @@ impl<S: Store> Counter<'_, S> {
                 counter.todo.len()
             };
             outcome.dropped.extend(counter.todo.drain(..n_passed).map(|todo| todo.position));
-            counter.held = Some(held);
+            counter.stored = Some(stored);
             return Next::Send;
         }
-        if let Some(why) = self.has_its_key(write, &held) {
+        if let Some(why) = self.has_its_key(write, &stored) {
             return Next::Foreign(why);
         }
-        if self.goes_to_satellite(counter, &held, mark) {
+        if self.goes_to_satellite(counter, &stored, mark) {
             return Next::Send;
         }
-        counter.held = Some(held);
+        counter.stored = Some(stored);
         Next::Again("its bucket was changed by others all the time".to_owned())
     }
 
@@ -314,7 +314,7 @@ impl<S: Store> Counter<'_, S> {
         let part = counter.todo.get(..n_part)?;
         let (first, last) = (part.first()?, part.last()?);
         let amounts = part.iter().flat_map(|todo| &todo.adds);
-        let mut write = item_write(&self.context.schema, &counter.at, amounts, counter.held.as_ref())?;
+        let mut write = item_write(&self.context.schema, &counter.at, amounts, counter.stored.as_ref())?;
         let Action::Update(update) = &mut write.action else { return None };
         let is_nothing = update.add.values().all(keys::value::is_zero);
         if is_nothing && !self.context.takes(ProtocolStep::NetZeroProof) {
@@ -390,10 +390,10 @@ impl<S: Store> Counter<'_, S> {
 
     /// Sends a counter's changes to the satellite if the home, which a failed update returned, has spread without the
     /// watermark. False if they count at home.
-    fn goes_to_satellite(&self, counter: &mut CounterTodo, held: &Item, mark: &str) -> bool {
-        let Some(satellite) = satellite(&counter.at, held, mark) else { return false };
+    fn goes_to_satellite(&self, counter: &mut CounterTodo, stored: &Item, mark: &str) -> bool {
+        let Some(satellite) = satellite(&counter.at, stored, mark) else { return false };
         self.context.spread.remember(&counter.key, self.remembered_by(mark), satellite.clone());
-        (counter.at, counter.held) = (satellite, None);
+        (counter.at, counter.stored) = (satellite, None);
         true
     }
 
@@ -461,19 +461,19 @@ pub(crate) async fn marked<S: Store>(
     patience: Patience<'_>,
 ) -> Result<BTreeMap<(Key, String), Item>, GaveUp> {
     let counter = Counter::new(context);
-    let read = async |keys: BTreeSet<Key>| -> Result<HeldBuckets, GaveUp> {
+    let read = async |keys: BTreeSet<Key>| -> Result<StoredBuckets, GaveUp> {
         let keys: Vec<Key> = keys.into_iter().collect();
-        patience.call(|| counter.held_buckets(&keys)).await
+        patience.call(|| counter.stored_buckets(&keys)).await
     };
     let homes = read(of.iter().map(|(key, _)| key.clone()).collect()).await?;
-    let at = |(key, mark): &(Key, String)| homes.get(key).and_then(|held| satellite(key, held, mark));
+    let at = |(key, mark): &(Key, String)| homes.get(key).and_then(|stored| satellite(key, stored, mark));
     let satellites = read(of.iter().filter_map(at).collect()).await?;
     let item = |of: (Key, String)| {
-        let held = match at(&of) {
+        let stored = match at(&of) {
             Some(satellite) => satellites.get(&satellite),
             None => homes.get(&of.0),
         };
-        Some((of, held?.clone()))
+        Some((of, stored?.clone()))
     };
     Ok(of.into_iter().filter_map(item).collect())
 }

@@ -88,14 +88,14 @@ impl<S: Store> Counter<'_, S> {
     /// Displays a counter's count, if this batch changed the counter or found it changed.
     pub(super) async fn show(&self, counter: &CounterTodo, batch: &Batch<'_>, outcome: &mut CounterOutcome) {
         let causes: BTreeSet<RecordAt> = outcome.done.union(&outcome.dropped).copied().collect();
-        let Some(held) = counter.held.as_ref().filter(|_| !causes.is_empty()) else { return };
+        let Some(stored) = counter.stored.as_ref().filter(|_| !causes.is_empty()) else { return };
         // A hot counter with the flag was counted by an invocation that ended before it wrote the display.
-        let has_flag = held.contains_key(SHOWN) && self.context.takes(ProtocolStep::HotWithFlag);
-        let is_left_to_its_record = held.contains_key(SPREAD) || (counter.is_hot && !has_flag);
+        let has_flag = stored.contains_key(SHOWN) && self.context.takes(ProtocolStep::HotWithFlag);
+        let is_left_to_its_record = stored.contains_key(SPREAD) || (counter.is_hot && !has_flag);
         if !self.shows_itself(counter) || is_left_to_its_record {
             return;
         }
-        let Some(showing) = self.showing(counter, [held]) else { return };
+        let Some(showing) = self.showing(counter, [stored]) else { return };
         let mut has_several = false;
         if let Some(write) = self.shown(&showing, counter.may_begin) {
             match self.sent(&write, &showing.displays, batch, outcome).await {

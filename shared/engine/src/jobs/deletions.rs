@@ -103,10 +103,10 @@ impl<S: Store> Worker<'_, S> {
         work: &Work<'_>,
     ) -> Result<Vec<(Write, usize)>, TouchFailure> {
         let keys: Vec<Key> = listed.iter().map(|listed| listed.key.clone()).collect();
-        let held = work.batch.patience.call(|| self.context.store.get(Table::Main, &keys)).await?;
-        let held: BTreeMap<Key, Item> = held.into_iter().collect();
+        let stored = work.batch.patience.call(|| self.context.store.get(Table::Main, &keys)).await?;
+        let stored: BTreeMap<Key, Item> = stored.into_iter().collect();
         let fates = listed.into_iter().filter_map(|Listed { key, digest }| {
-            let item = held.get(&key)?;
+            let item = stored.get(&key)?;
             // The test `what_was_changed_since_it_was_listed_stays` covers this.
             let is_listed = self.digest(&key, item, hanging) == digest;
             let write = is_listed.then(|| self.fate(key, item, cascade, hanging, removal))??;
@@ -116,24 +116,24 @@ impl<S: Store> Worker<'_, S> {
     }
 
     /// The write for an item, on the condition that it is unchanged; `None` if nothing is to be done.
-    fn fate(&self, key: Key, held: &Item, cascade: &Cascade, hanging: &Hanging, removal: &Removal) -> Option<Write> {
+    fn fate(&self, key: Key, stored: &Item, cascade: &Cascade, hanging: &Hanging, removal: &Removal) -> Option<Write> {
         // Without a type attribute the key shows the entity; the condition then requires that the item exists.
         let layout = &self.context.schema.layout;
         let of_entity = layout.type_of(&hanging.entity).unwrap_or_else(|| (layout.sk.clone(), s(&key.sk)));
-        let mut says = self.compared(&key, held, hanging);
+        let mut says = self.compared(&key, stored, hanging);
         says.insert(of_entity.0, Some(of_entity.1));
         let action = match &hanging.fate {
-            Fate::Deleted if marks(held).next().is_some() => emptied(held)?,
+            Fate::Deleted if marks(stored).next().is_some() => emptied(stored)?,
             Fate::Deleted => Action::Delete,
             Fate::DeletedWhere { attribute, field } => {
-                let image = self.context.schema.image(&key, held)?;
+                let image = self.context.schema.image(&key, stored)?;
                 if !self.names_owner(&image, (attribute, field), cascade, &removal.owner) {
                     return None;
                 }
-                says.insert(attribute.clone(), held.get(attribute).cloned());
+                says.insert(attribute.clone(), stored.get(attribute).cloned());
                 Action::Delete
             }
-            Fate::Set { attribute, text } if held.get(attribute) == Some(&s(text)) => return None,
+            Fate::Set { attribute, text } if stored.get(attribute) == Some(&s(text)) => return None,
             Fate::Set { attribute, text } => {
                 Action::Update(Update::set(Item::from([(attribute.clone(), AttributeValue::S(text.clone()))])))
             }
@@ -147,8 +147,8 @@ impl<S: Store> Worker<'_, S> {
     fn names_owner(&self, image: &Image<'_>, (attribute, field): (&str, &str), cascade: &Cascade, owner: &Key) -> bool {
         let Some(definition) = self.context.schema.entity(&cascade.owner) else { return false };
         let Some(fields) = definition.key.parse_key(owner) else { return false };
-        let Ok(Some(held)) = image.filling(attribute, &definition.key, field) else { return false };
-        let value = |name: &str| if name == field { Some(&*held) } else { fields.get(name) };
+        let Ok(Some(stored)) = image.filling(attribute, &definition.key, field) else { return false };
+        let value = |name: &str| if name == field { Some(&*stored) } else { fields.get(name) };
         definition.build_of(value).is_ok_and(|named| named == *owner)
     }
 
@@ -299,8 +299,8 @@ impl<S: Store> Worker<'_, S> {
         page: u64,
         work: &Work<'_>,
     ) -> Result<Option<(usize, Vec<Listed>)>, TouchFailure> {
-        let held = self.context.item(Table::Ledger, &key_of(&job.key, page), work.batch.patience).await?;
-        let Some(item) = held else { return Ok(None) };
+        let stored = self.context.item(Table::Ledger, &key_of(&job.key, page), work.batch.patience).await?;
+        let Some(item) = stored else { return Ok(None) };
         let step = number(&item, STEP).and_then(|step| usize::try_from(step).ok()).unwrap_or_default();
         let Some(AttributeValue::L(entries)) = item.get(ITEMS) else { return Ok(Some((step, Vec::new()))) };
         let listed = |entry: &AttributeValue| {

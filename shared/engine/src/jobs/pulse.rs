@@ -135,16 +135,16 @@ async fn keep<S: Store>(
     let now_ms = context.clock.now_ms();
     let families: Vec<String> = context.families.iter().map(ToString::to_string).collect();
     let families = families.join("+");
-    let held = context.item(Table::Ledger, &Heard::key_of(&families), batch.patience).await?;
-    let held = held.as_ref().and_then(Heard::of);
-    let gap_ms = held.as_ref().map_or(0, |held| now_ms.saturating_sub(held.handled_ms));
+    let stored = context.item(Table::Ledger, &Heard::key_of(&families), batch.patience).await?;
+    let stored = stored.as_ref().and_then(Heard::of);
+    let gap_ms = stored.as_ref().map_or(0, |stored| now_ms.saturating_sub(stored.handled_ms));
     if gap_ms >= POSSIBLE_LOSS_MS && context.takes(ProtocolStep::PulseGap) {
         // The mark comes before the sweep can see that the function works again.
         for mark in loss::marks_of_lane(context, gap_ms, batch) {
             loss::put_mark(context, mark, batch, account).await?;
         }
     }
-    let since_ms = held.map_or(now_ms, |held| held.since_ms);
+    let since_ms = stored.map_or(now_ms, |stored| stored.since_ms);
     let write = Heard { families, since_ms, handled_ms: now_ms }.write(&context.schema.layout);
     if let Outcome::Done { units } = batch.patience.call(|| context.store.write(&write)).await? {
         account.commits.push(context.ledger_commit(&write.key, units, at));

@@ -31,7 +31,7 @@ use crate::{
     backoff::{GaveUp, Patience},
     context::Context,
     job::{DUE_AT, DueEntry, Job, MOVED_AT, STALLED_MS, STARTED_AT},
-    jobs::held::Holds,
+    jobs::blocked::Holds,
 };
 
 /// Partitions of the queue that are read at once, and jobs of each that are written at once.
@@ -49,8 +49,8 @@ pub struct Swept {
     pub n_due: usize,
     /// Jobs that began now.
     pub n_begun: usize,
-    /// Due jobs that something [blocks](super::held::HeldBy).
-    pub n_held: usize,
+    /// Due jobs that something [blocks](super::blocked::Blocker).
+    pub n_blocked: usize,
     /// Jobs that ended before they began, because the owner exists again.
     pub n_ended: usize,
     /// Stalled jobs that were woken.
@@ -201,8 +201,8 @@ impl<S: Store> JobSweep<'_, S> {
         if owners.is_empty() {
             return Ok(BTreeSet::new());
         }
-        let held = patience.call(|| self.context.store.get(Table::Main, &owners)).await?;
-        Ok(held.into_iter().map(|(key, _)| key).collect())
+        let stored = patience.call(|| self.context.store.get(Table::Main, &owners)).await?;
+        Ok(stored.into_iter().map(|(key, _)| key).collect())
     }
 
     /// Starts a job, or postpones it if something blocks it. If another sweep has woken the job since it was read, the
@@ -210,10 +210,10 @@ impl<S: Store> JobSweep<'_, S> {
     async fn begin<F>(&self, job: &Job, entry: &DueEntry, sweep: &Sweep<'_, F>) -> Result<(), GaveUp> {
         let (patience, now_ms) = (sweep.patience, sweep.now_ms);
         let holds = sweep.holds.get_or_try_init(|| self.holds(patience)).await?;
-        let held_by = self.held_by(holds, job);
-        let (set, later_ms) = if let Some(held_by) = &held_by {
+        let blocker = self.blocker(holds, job);
+        let (set, later_ms) = if let Some(blocker) = &blocker {
             let (owner, derivation) = (job.origin().for_log(), self.context.catalogue.label_of(&job.derivation));
-            tracing::warn!(derivation, owner, "a cascade waits for {held_by}");
+            tracing::warn!(derivation, owner, "a cascade waits for {blocker}");
             let held_ms = now_ms.saturating_sub(job.moved_at_ms).saturating_sub(self.context.settle_ms);
             let later_ms = now_ms.saturating_add((held_ms / 8).clamp(HELD_MS_MIN, STALLED_MS));
             (Item::from([(DUE_AT.to_owned(), n(later_ms))]), later_ms)
@@ -223,8 +223,8 @@ impl<S: Store> JobSweep<'_, S> {
         };
         // A cascade waits twice: a sweep that read it during the first wait must not end the second.
         let is_woken = self.request(job, set, job.waits_as_read(), later_ms, patience).await?;
-        sweep.note(|swept| swept.n_held += usize::from(held_by.is_some()));
-        sweep.note(|swept| swept.n_begun += usize::from(held_by.is_none() && is_woken));
+        sweep.note(|swept| swept.n_blocked += usize::from(blocker.is_some()));
+        sweep.note(|swept| swept.n_begun += usize::from(blocker.is_none() && is_woken));
         if is_woken { self.drop_entry(entry, patience).await } else { Ok(()) }
     }
 

@@ -66,15 +66,15 @@ pub(crate) async fn list<S: Store>(
     }
     let patience = batch.patience;
     let keys: Vec<Key> = listings.iter().map(|listing| listing.item.clone()).collect();
-    let (items, refused) = match reading::held_each(context, keys, patience).await {
+    let (items, refused) = match reading::stored_each(context, keys, patience).await {
         Ok(read) => read,
         Err(error) => return undone(account, listings.iter().map(|listing| listing.position), &describe(&error)),
     };
     for listing in listings {
-        let held = items.get(&listing.item).cloned().flatten();
+        let stored = items.get(&listing.item).cloned().flatten();
         let ended = match refused.get(&listing.item) {
             Some(error) => Err(TouchFailure::Refused(describe(error))),
-            None => list_one(context, &listing, held, patience, account).await,
+            None => list_one(context, &listing, stored, patience, account).await,
         };
         match ended {
             Ok(units) => {
@@ -93,14 +93,14 @@ pub(crate) async fn list<S: Store>(
 async fn list_one<S: Store>(
     context: &Context<S>,
     listing: &Listing,
-    held: Option<Item>,
+    stored: Option<Item>,
     patience: Patience<'_>,
     account: &mut Account,
 ) -> Result<Units, TouchFailure> {
-    let judged = |held: Option<&Item>| unreadable(context, listing.derivation, &listing.item, held?);
-    let entry = |held: Option<&Item>| Some(entry(context, listing, judged(held).as_ref()));
-    let (held, units) = keep(context, &listing.item, held, entry, patience).await?;
-    if let Some(unreadable) = judged(held.as_ref()) {
+    let judged = |stored: Option<&Item>| unreadable(context, listing.derivation, &listing.item, stored?);
+    let entry = |stored: Option<&Item>| Some(entry(context, listing, judged(stored).as_ref()));
+    let (stored, units) = keep(context, &listing.item, stored, entry, patience).await?;
+    if let Some(unreadable) = judged(stored.as_ref()) {
         let derivation = context.catalogue.label_of(name(context, listing));
         let item = listing.item.for_log();
         tracing::warn!(%derivation, item, %unreadable, "the item counts as absent until it is readable");
@@ -121,8 +121,8 @@ async fn keep_as_read<S: Store>(
     entry: impl Fn(Option<&Item>) -> Option<Write>,
     patience: Patience<'_>,
 ) -> Result<Option<Units>, TouchFailure> {
-    let held = context.item(Table::Main, item, patience).await?;
-    Ok(keep(context, item, held, entry, patience).await?.1)
+    let stored = context.item(Table::Main, item, patience).await?;
+    Ok(keep(context, item, stored, entry, patience).await?.1)
 }
 
 /// Writes or removes the entry of an item that was read; reads the item again if it changes meanwhile. Returns the item
@@ -130,20 +130,20 @@ async fn keep_as_read<S: Store>(
 pub(super) async fn keep<S: Store>(
     context: &Context<S>,
     item: &Key,
-    mut held: Option<Item>,
+    mut stored: Option<Item>,
     entry: impl Fn(Option<&Item>) -> Option<Write>,
     patience: Patience<'_>,
 ) -> Result<(Option<Item>, Option<Units>), TouchFailure> {
     let mut tries = Tries::default();
     loop {
-        let guard = Some(as_judged(context, item, held.as_ref()));
+        let guard = Some(as_judged(context, item, stored.as_ref()));
         let check = Write { table: Table::Main, key: item.clone(), action: Action::Check, guard };
-        let Some(entry) = entry(held.as_ref()) else { return Ok((held, None)) };
+        let Some(entry) = entry(stored.as_ref()) else { return Ok((stored, None)) };
         let transaction =
             Transaction::new(vec![check, entry]).map_err(|error| TouchFailure::Refused(error.to_string()))?;
         let reasons = match patience.call(|| context.store.transact(&transaction)).await? {
             TransactOutcome::Done { units } => {
-                return Ok((held, Some(units.into_iter().map(|(_, units)| units).sum())));
+                return Ok((stored, Some(units.into_iter().map(|(_, units)| units).sum())));
             }
             TransactOutcome::Cancelled { reasons } => reasons,
         };
@@ -152,12 +152,12 @@ pub(super) async fn keep<S: Store>(
         }
         // Another invocation has written the entry, or removed it.
         if let [_, Reason::GuardFailed] = reasons.as_slice() {
-            return Ok((held, None));
+            return Ok((stored, None));
         }
         if !patience.wait(&mut tries).await {
             return Err(TouchFailure::NotNow("others write the item all the time".to_owned()));
         }
-        held = context.item(Table::Main, item, patience).await?;
+        stored = context.item(Table::Main, item, patience).await?;
     }
 }
 
@@ -173,10 +173,10 @@ fn entry<S: Store>(context: &Context<S>, listing: &Listing, unreadable: Option<&
 }
 
 /// A guard that the item has the type and the declared attributes that were judged: derivations read no others.
-fn as_judged<S: Store>(context: &Context<S>, key: &Key, held: Option<&Item>) -> Guard {
+fn as_judged<S: Store>(context: &Context<S>, key: &Key, stored: Option<&Item>) -> Guard {
     let schema = &context.schema;
-    let mut guard = Guard::same_type(Purpose::Listed, &schema.layout, held);
-    if let Some(image) = held.and_then(|held| schema.image(key, held)) {
+    let mut guard = Guard::same_type(Purpose::Listed, &schema.layout, stored);
+    if let Some(image) = stored.and_then(|stored| schema.image(key, stored)) {
         let names = image.definition.attributes.iter().chain(&image.definition.derived_attributes);
         guard.asks.extend(names.take(COMPARED_MAX).map(|name| Ask::as_read(name, image.attribute(name))));
     }
@@ -241,13 +241,13 @@ pub(crate) async fn list_occupied<S: Store>(
     context: &Context<S>,
     look: &Look,
     at: DerivationAt,
-    held: Option<&Item>,
+    stored: Option<&Item>,
     patience: Patience<'_>,
 ) -> Result<Option<Units>, TouchFailure> {
-    let entry = |held: Option<&Item>| {
-        held.filter(|held| !is_own(context, look, held)).map(|it| waiting_entry(context, look, at, it))
+    let entry = |stored: Option<&Item>| {
+        stored.filter(|stored| !is_own(context, look, stored)).map(|it| waiting_entry(context, look, at, it))
     };
-    let (_, units) = keep(context, &look.item, held.cloned(), entry, patience).await?;
+    let (_, units) = keep(context, &look.item, stored.cloned(), entry, patience).await?;
     Ok(units)
 }
 
@@ -256,9 +256,9 @@ fn is_own<S: Store>(context: &Context<S>, look: &Look, item: &Item) -> bool {
     context.schema.image(&look.item, item).is_some_and(|image| image.is(&look.entity))
 }
 
-fn waiting_entry<S: Store>(context: &Context<S>, look: &Look, at: DerivationAt, held: &Item) -> Write {
+fn waiting_entry<S: Store>(context: &Context<S>, look: &Look, at: DerivationAt, stored: &Item) -> Write {
     let (derivation, item) = (context.catalogue.name(at), &look.item);
-    let flaw = occupied(&context.schema, item, held);
+    let flaw = occupied(&context.schema, item, stored);
     let attributes = [
         ("Derivation", s(derivation)),
         ("ItemPK", s(&item.pk)),
@@ -327,8 +327,8 @@ pub(crate) async fn take_off<S: Store>(
         let key = entry_key(context.catalogue.name(derivation), &look.item);
         let guard = Some(Guard::as_read(Purpose::KeyWait, [(REVISION, revision)]));
         let delete = Write { table: Table::Ledger, key: key.clone(), action: Action::Delete, guard };
-        let entry = |held: Option<&Item>| {
-            let is_free = held.is_none_or(|held| is_own(context, &look, held));
+        let entry = |stored: Option<&Item>| {
+            let is_free = stored.is_none_or(|stored| is_own(context, &look, stored));
             is_free.then(|| delete.clone())
         };
         match (keep_as_read(context, &look.item, entry, patience).await, causes.first()) {

@@ -88,8 +88,8 @@ impl<S: Store> Engine<S> {
             Key::new(format!("RECEIPT#{}", parked.id), label)
         };
         let receipts: Vec<Key> = concerns.cascades.iter().map(|(derivation, _)| receipt(derivation)).collect();
-        let held = patience.call(|| self.context.store.get(Table::Ledger, &receipts)).await?;
-        let started: BTreeSet<Key> = held.into_iter().map(|(key, _)| key).collect();
+        let stored = patience.call(|| self.context.store.get(Table::Ledger, &receipts)).await?;
+        let started: BTreeSet<Key> = stored.into_iter().map(|(key, _)| key).collect();
         concerns.cascades.retain(|(derivation, _)| !started.contains(&receipt(derivation)));
         Ok(concerns)
     }
@@ -185,8 +185,8 @@ fn to_recount<S: Store>(context: &Context<S>, parked: &ParkedChange, concerns: &
 /// The write that marks a possible loss of level-triggered changes.
 async fn loss<S: Store>(context: &Context<S>, parked: &ParkedChange, patience: Patience<'_>) -> Result<Write, GaveUp> {
     let seen = Mark::new(parked.family, &parked.lane, 0, context.clock.now_ms());
-    let held = context.item(Table::Ledger, &seen.key(), patience).await?.as_ref().map(Mark::of);
-    let mark = held.map_or(seen.clone(), |held| Mark { until_ms: seen.until_ms, ..held });
+    let stored = context.item(Table::Ledger, &seen.key(), patience).await?.as_ref().map(Mark::of);
+    let mark = stored.map_or(seen.clone(), |stored| Mark { until_ms: seen.until_ms, ..stored });
     Ok(mark.write(&context.schema.layout))
 }
 
@@ -203,9 +203,9 @@ async fn unproven<S: Store>(
         return Ok(None);
     }
     let (counter, keys) = (Counter::new(context), [key.clone()]);
-    let held = patience.call(|| counter.held_buckets(&keys)).await?;
+    let stored = patience.call(|| counter.stored_buckets(&keys)).await?;
     let name = mark_name(&parked.lane).unwrap_or_default();
-    let mark = held.get(key).and_then(|item| mark_of(item, &name));
+    let mark = stored.get(key).and_then(|item| mark_of(item, &name));
     let sequence = Sequence::parse(&parked.sequence_number);
     let is_proven = mark.zip(sequence).is_some_and(|(mark, sequence)| has_passed(mark, sequence));
     Ok((!is_proven).then(|| {

@@ -95,13 +95,13 @@ pub struct Waiting {
 
 impl Waiting {
     /// What may still change an item whose part of these derivations differs, as these sources decided it; `None` if
-    /// nothing is pending. A fan-out whose cursor is past an item does not change it. `held` is the stored item, which has
+    /// nothing is pending. A fan-out whose cursor is past an item does not change it. `stored` is the stored item, which has
     /// its index keys.
     #[must_use]
     pub fn pending<'a>(
         &self,
         item: &Key,
-        held: Option<&Item>,
+        stored: Option<&Item>,
         sources: impl IntoIterator<Item = &'a Source>,
         derivations: impl IntoIterator<Item = &'a DerivationAt>,
     ) -> Option<PendingWork> {
@@ -134,7 +134,7 @@ impl Waiting {
             return Some(PendingWork::Sweep { due_ms });
         }
         let mut fan_outs = self.fan_outs.iter().filter(|fan_out| derivations.contains(&fan_out.derivation));
-        let fan_out = fan_outs.find(|fan_out| fan_out.still_reaches(item, held, &sources))?;
+        let fan_out = fan_outs.find(|fan_out| fan_out.still_reaches(item, stored, &sources))?;
         Some(PendingWork::Job { key: fan_out.job.clone(), is_paused: fan_out.is_paused })
     }
 
@@ -299,8 +299,8 @@ impl<S: Store> Engine<S> {
     ) -> Result<Vec<CountedRecord>, GaveUp> {
         match self.context.ledger {
             LedgerKind::Receipts => {
-                let held = self.all(Table::Ledger, records.iter().map(|it| receipt_key(&it.id)), patience).await?;
-                Ok(records.into_iter().filter(|record| !held.contains_key(&receipt_key(&record.id))).collect())
+                let stored = self.all(Table::Ledger, records.iter().map(|it| receipt_key(&it.id)), patience).await?;
+                Ok(records.into_iter().filter(|record| !stored.contains_key(&receipt_key(&record.id))).collect())
             }
             LedgerKind::Watermarks => self.not_passed(records, is_asked, patience).await,
         }
@@ -344,11 +344,11 @@ impl<S: Store> Engine<S> {
             let mark = mark_of_lane(record);
             counters.iter().map(|counter| (counter.clone(), mark.clone())).collect::<Vec<_>>()
         };
-        let held = marked::marked(&self.context, counting.iter().flat_map(of).collect(), patience).await?;
+        let stored = marked::marked(&self.context, counting.iter().flat_map(of).collect(), patience).await?;
         for (record, counters) in counting {
             let name = mark_of_lane(&record);
             let has = |counter: &Key| {
-                let item = held.get(&(counter.clone(), name.clone()));
+                let item = stored.get(&(counter.clone(), name.clone()));
                 let mark = item.and_then(|item| mark_of(item, &name));
                 let is_passed = mark.zip(record.sequence).is_some_and(|(mark, sequence)| has_passed(mark, sequence));
                 is_passed || excepts(&record, Some(counter))

@@ -180,7 +180,7 @@ impl<S: Store> TableSweep<'_, S> {
             derivations: derivations.iter().copied().collect(),
             named: BTreeSet::new(),
         };
-        Ok(Some(Differing { look, held: None, decided_by: BTreeSet::new(), derivations, difference }))
+        Ok(Some(Differing { look, stored: None, decided_by: BTreeSet::new(), derivations, difference }))
     }
 
     /// The sources of a target with what each adds; `None` if they are too many, or not certain.

@@ -33,7 +33,7 @@ use crate::{
     attribute::{fitted, n, number, s},
     backoff::{GaveUp, Patience},
     ledger::{EXPIRES_AT, ledger_item},
-    reading::{CALLS_AT_ONCE, HeldItems},
+    reading::{CALLS_AT_ONCE, StoredItems},
     redrive::waiting,
     requests::RefreshRequests,
     sweep::{Drift, ITEMS_AT_ONCE, Slice, TableSweep, counts::target_of},
@@ -223,14 +223,14 @@ impl<S: Store> TableSweep<'_, S> {
             (differing.difference == suspect.difference).then_some(differing)
         };
         for differing in same.into_iter().filter_map(still).collect::<Vec<_>>() {
-            let Differing { look, held, decided_by, derivations, .. } = &differing;
+            let Differing { look, stored, decided_by, derivations, .. } = &differing;
             let Look { item, named, .. } = look;
             let items = [item].into_iter().chain(named);
             let is_waiting = if let Some(target) = target_of(look) {
                 self.count_waits(&target, &waiting)
             } else {
                 let named: Vec<Source> = named.iter().cloned().map(Source::Item).collect();
-                waiting.pending(item, held.as_ref(), named.iter().chain(decided_by), derivations).is_some()
+                waiting.pending(item, stored.as_ref(), named.iter().chain(decided_by), derivations).is_some()
             };
             if is_waiting || waiting::is_listed_unreadable(self.context, items, derivations, patience).await? {
                 continue;
@@ -258,7 +258,7 @@ impl<S: Store> TableSweep<'_, S> {
             let Look { item, entity, derivations, named } = look;
             requests.add(item, entity, named.into_iter().collect(), &derivations, &BTreeSet::new());
         }
-        let mut differing = self.differing_now(requests, HeldItems::new(), patience).await?;
+        let mut differing = self.differing_now(requests, StoredItems::new(), patience).await?;
         differing.extend(self.counts_now(counts, patience).await?);
         let of = |differing: Differing| ((differing.look.item.clone(), differing.look.entity.clone()), differing);
         Ok(differing.into_iter().map(of).collect())
@@ -291,7 +291,7 @@ pub(super) struct Differing {
     /// The item, as it was checked.
     pub(super) look: Look,
     /// The stored item.
-    pub(super) held: Option<Item>,
+    pub(super) stored: Option<Item>,
     /// What decides its value.
     pub(super) decided_by: BTreeSet<Source>,
     /// Positions of the derivations whose part differs.
@@ -302,7 +302,7 @@ pub(super) struct Differing {
 
 /// Checksum of a write's effect on an item, and of the item's values that it would replace. Other attributes are left
 /// out, because they may change all the time beside a part that has drifted.
-pub(crate) fn difference(write: &Write, held: Option<&Item>) -> String {
+pub(crate) fn difference(write: &Write, stored: Option<&Item>) -> String {
     let mut sum = Checksum(Crc::new());
     match &write.action {
         Action::Put(item) => {
@@ -313,11 +313,11 @@ pub(crate) fn difference(write: &Write, held: Option<&Item>) -> String {
             sum.text("update");
             for (name, value) in &update.set {
                 sum.attribute(name, Some(value));
-                sum.attribute(name, held.and_then(|held| held.get(name)));
+                sum.attribute(name, stored.and_then(|stored| stored.get(name)));
             }
             for name in &update.remove {
                 sum.attribute(name, None);
-                sum.attribute(name, held.and_then(|held| held.get(name)));
+                sum.attribute(name, stored.and_then(|stored| stored.get(name)));
             }
         }
         Action::Delete | Action::Check => sum.text("delete"),
@@ -449,13 +449,13 @@ mod tests {
     #[test]
     fn what_is_held_counts_where_it_would_be_written_and_nowhere_else() {
         let write = setting(s("new"));
-        let held = |pairs: &[(&str, &str)]| {
+        let stored = |pairs: &[(&str, &str)]| {
             let item: Item = pairs.iter().map(|(name, text)| (*name, s(text))).collect();
             difference(&write, Some(&item))
         };
-        assert_eq!(held(&[("Claims", "old"), ("Seen", "1")]), held(&[("Claims", "old"), ("Seen", "2")]));
-        assert_ne!(held(&[("Claims", "old")]), held(&[("Claims", "older")]));
-        assert_ne!(held(&[("Claims", "old")]), held(&[]));
+        assert_eq!(stored(&[("Claims", "old"), ("Seen", "1")]), stored(&[("Claims", "old"), ("Seen", "2")]));
+        assert_ne!(stored(&[("Claims", "old")]), stored(&[("Claims", "older")]));
+        assert_ne!(stored(&[("Claims", "old")]), stored(&[]));
         assert_ne!(of(s("new")), of(s("newer")));
     }
 }

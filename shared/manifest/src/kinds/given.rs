@@ -293,8 +293,10 @@ impl<'a> KnownTypes<'a> {
     /// Adds the copies and mirrors of the numbers so far. Returns true if there are new ones.
     fn spread(&mut self, section: &Section<'_>) -> bool {
         let (Some(from), Some(to)) = (text(section, "from"), text(section, "to")) else { return false };
-        let held = self.numbers.range((from.to_owned(), String::new())..).take_while(|((entity, _), _)| entity == from);
-        let held: Vec<(String, ShownNumber)> = held.map(|((_, name), shown)| (name.clone(), shown.clone())).collect();
+        let numbers =
+            self.numbers.range((from.to_owned(), String::new())..).take_while(|((entity, _), _)| entity == from);
+        let numbers: Vec<(String, ShownNumber)> =
+            numbers.map(|((_, name), shown)| (name.clone(), shown.clone())).collect();
         let copied = section.get("attributes").map(|entry| {
             let same = |named: Named<'_>| (named.text.to_owned(), named.text.to_owned());
             let pairs = if entry.is_list() {
@@ -307,7 +309,7 @@ impl<'a> KnownTypes<'a> {
         });
         let except = section.get("except").and_then(|entry| entry.texts().ok()).unwrap_or_default();
         let mut is_more = false;
-        for (name, shown) in held {
+        for (name, shown) in numbers {
             let names: Vec<String> = match &copied {
                 Some(pairs) => pairs.iter().filter(|(from, _)| *from == name).map(|(_, to)| to.clone()).collect(),
                 None if except.iter().any(|named| named.text == name) => Vec::new(),
@@ -339,16 +341,16 @@ impl<'a> KnownTypes<'a> {
     ) -> Result<(), ManifestError> {
         let name = &path.attribute;
         let of_key = || entity.key.holds(name).then(|| ("is in the key".to_owned(), of_field(entity, name)));
-        let held = Some(())
+        let given = Some(())
             .filter(|()| path.steps.is_empty())
             .and_then(|()| of_key().or_else(|| self.of_entity(entity, name)));
-        let Some((what, held)) = held.filter(|(_, held)| *held != of) else { return Ok(()) };
-        let hint = match (held, of) {
+        let Some((what, given)) = given.filter(|(_, given)| *given != of) else { return Ok(()) };
+        let hint = match (given, of) {
             ("N", "S") => format!(": write text({name}) for its text"),
-            ("S", "N") => format!(": write number({name}) for a number that is stored as text"),
+            ("S", "N") => format!(": write number({name}) for a number that is given as text"),
             _ => String::new(),
         };
-        Err(named.place.wrong(format!("{}.{name} {what} ({held}), and `{call}` takes {of}{hint}", entity.name)))
+        Err(named.place.wrong(format!("{}.{name} {what} ({given}), and `{call}` takes {of}{hint}", entity.name)))
     }
 
     /// Refuses a comparison of a field of the key, of a number, or of a display of existence, with a value of another

@@ -45,8 +45,8 @@ pub(super) fn entry(layout: &Layout, index: &Index, item: &Item) -> Item {
         return entry;
     }
     let keys = [&layout.pk, &layout.sk, &index.pk, &index.sk];
-    let held = item.iter().filter(|(name, _)| index.projects(name) || keys.iter().any(|key| key == name));
-    held.map(|(name, value)| (name, value.clone())).collect()
+    let stored = item.iter().filter(|(name, _)| index.projects(name) || keys.iter().any(|key| key == name));
+    stored.map(|(name, value)| (name, value.clone())).collect()
 }
 
 /// The entry for a table of any form: the index has attributes in their stored form, and all of them without a declared

@@ -7,13 +7,13 @@ use engine::{
     batch::Engine,
     clock::{Clock as _, SystemClock},
     job::{Job, Task},
-    jobs::{JobOrder, Obeyed, held::HeldBy, sweep::jobs},
+    jobs::{JobOrder, Obeyed, blocked::Blocker, sweep::jobs},
 };
 use functions::logging;
 use keys::layout::Layout;
 use operate::{
     objects::{
-        HeldCascades, job_object, jobs_list, last_item, left_ms, pages, per_second, second_round, state_of, word,
+        BlockedCascades, job_object, jobs_list, last_item, left_ms, pages, per_second, second_round, state_of, word,
     },
     words::{self, counted},
 };
@@ -39,7 +39,7 @@ pub(crate) async fn run(args: &Jobs) -> anyhow::Result<Completion> {
     let mut jobs = jobs(&opened.store, layout).await?;
     let held = opened
         .engine()
-        .held_jobs(&jobs, args.writing.connection.aws, SystemClock.now_ms().saturating_add(READ_MS))
+        .blocked_jobs(&jobs, args.writing.connection.aws, SystemClock.now_ms().saturating_add(READ_MS))
         .await?;
     for job in &mut jobs {
         opened.catalogue.relabel(&mut job.derivation);
@@ -50,7 +50,7 @@ pub(crate) async fn run(args: &Jobs) -> anyhow::Result<Completion> {
 /// Time limit for reading what blocks cascades, in milliseconds.
 const READ_MS: u64 = 60_000;
 
-fn list(jobs: &[Job], held: &HeldCascades, layout: &Layout, as_json: bool) -> Completion {
+fn list(jobs: &[Job], held: &BlockedCascades, layout: &Layout, as_json: bool) -> Completion {
     if as_json {
         print_json(jobs_list(jobs, held, layout));
     } else {
@@ -63,7 +63,7 @@ fn list(jobs: &[Job], held: &HeldCascades, layout: &Layout, as_json: bool) -> Co
     Completion::InStep
 }
 
-fn show(jobs: &[Job], held: &HeldCascades, layout: &Layout, args: &Jobs) -> Completion {
+fn show(jobs: &[Job], held: &BlockedCascades, layout: &Layout, args: &Jobs) -> Completion {
     let (chosen, unknown) = chosen(jobs, &args.ids);
     if args.json {
         let jobs: Vec<Value> = chosen.iter().map(|job| job_object(job, held, layout)).collect();
@@ -106,7 +106,7 @@ fn round_text(job: &Job) -> Option<&'static str> {
 }
 
 /// A job in one line.
-fn line(job: &Job, held: &HeldCascades) -> String {
+fn line(job: &Job, held: &BlockedCascades) -> String {
     let mut words = vec![job.key.sk.clone(), state_of(job).to_owned(), format!("of {}", job.origin()), so_far(job)];
     words.extend(round_text(job).map(str::to_owned));
     words.push(format!("started {}", words::time(job.started_at_ms)));
@@ -114,12 +114,12 @@ fn line(job: &Job, held: &HeldCascades) -> String {
     if !job.is_running {
         words.push(format!("due {}", words::time(job.due_at_ms)));
     }
-    words.extend(held.get(&job.key).map(|held_by| format!("waits for {held_by}")));
+    words.extend(held.get(&job.key).map(|blocker| format!("waits for {blocker}")));
     words.join("  ")
 }
 
 /// A job with all its attributes.
-fn whole(job: &Job, held: &HeldCascades, layout: &Layout) -> String {
+fn whole(job: &Job, held: &BlockedCascades, layout: &Layout) -> String {
     let does = match job.task {
         Task::Cascade { .. } => "cascade: deletes what belonged to a removed item",
         Task::FanOut(_) => "fan-out: recomputes the items that depend on a changed item",
@@ -132,7 +132,7 @@ fn whole(job: &Job, held: &HeldCascades, layout: &Layout) -> String {
         ("for", Some(job.derivation.clone())),
         ("item", Some(job.origin().to_string())),
         ("state", Some(state_text(job))),
-        ("waits for", held.get(&job.key).map(HeldBy::to_string)),
+        ("waits for", held.get(&job.key).map(Blocker::to_string)),
         ("so far", Some(so_far(job))),
         ("last", last_item(job, layout).map(|key| key.to_string())),
         ("round", round),

@@ -201,11 +201,11 @@ impl TableFacts {
 
     fn to_do(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.misfits.iter().map(|misfit| misfit.line.clone()).collect();
-        if let Expiry::By(held) = &self.expiry
-            && self.declared_expiry.as_ref() != Some(held)
+        if let Expiry::By(stored) = &self.expiry
+            && self.declared_expiry.as_ref() != Some(stored)
         {
             let declared = self.declared_expiry.as_deref().unwrap_or("no attribute");
-            let line = format!("items of {} expire by {held}, but {declared} is declared", self.table);
+            let line = format!("items of {} expire by {stored}, but {declared} is declared", self.table);
             lines.push(format!("{line}: declare it with {}", tables::options().config));
         }
         lines

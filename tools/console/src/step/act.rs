@@ -202,7 +202,7 @@ impl SceneRun {
     }
 
     async fn held<S: Store + 'static>(&self, console: &Console<S>, key: &Key) -> Result<Option<Item>, String> {
-        let held = console.engine.held(vec![key.clone()], console.patience()).await;
+        let held = console.engine.stored(vec![key.clone()], console.patience()).await;
         Ok(held.map_err(|error| describe(&error))?.remove(key).flatten())
     }
 }

@@ -233,7 +233,7 @@ fn write_row(layout: &Layout, operation: String, write: &Write) -> Vec<String> {
             let asks: Vec<String> = guard.asks.iter().map(words).collect();
             let condition = guard.condition(&layout.pk);
             let names = condition.names.iter().map(|(mark, name)| format!("`{mark}` = `{name}`"));
-            let values = condition.values.iter().map(|(mark, held)| format!("`{mark}` = `{}`", value(held)));
+            let values = condition.values.iter().map(|(mark, stored)| format!("`{mark}` = `{}`", value(stored)));
             let legend: Vec<String> = names.chain(values).collect();
             (asks.join(", and "), format!("{}; {}", code(&condition.expression), legend.join(", ")))
         }
@@ -275,13 +275,15 @@ fn words(ask: &Ask) -> String {
         Ask::Absent => "nothing is there".to_owned(),
         Ask::Present => "it is there".to_owned(),
         Ask::Lacks(attribute) => format!("it has no `{attribute}`"),
-        Ask::Equal(attribute, held) => format!("its `{attribute}` is {}", code(&value(held))),
-        Ask::Differs(attribute, held) => format!("its `{attribute}` is not {}", code(&value(held))),
-        Ask::AtLeast(attribute, held) => format!("its `{attribute}` is at least {}", code(&value(held))),
-        Ask::LacksOrEqual(attribute, held) => format!("its `{attribute}` is {} or not there", code(&value(held))),
-        Ask::BelowOrLacksBoth(attribute, held, other) => {
-            format!("its `{attribute}` is below {} or not there, nor is `{other}`", code(&value(held)))
+        Ask::Equal(attribute, stored) => format!("its `{attribute}` is {}", code(&value(stored))),
+        Ask::Differs(attribute, stored) => format!("its `{attribute}` is not {}", code(&value(stored))),
+        Ask::AtLeast(attribute, stored) => format!("its `{attribute}` is at least {}", code(&value(stored))),
+        Ask::LacksOrEqual(attribute, stored) => format!("its `{attribute}` is {} or not there", code(&value(stored))),
+        Ask::BelowOrLacksBoth(attribute, stored, other) => {
+            format!("its `{attribute}` is below {} or not there, nor is `{other}`", code(&value(stored)))
         }
-        Ask::LacksOrBelow(attribute, held) => format!("its `{attribute}` is below {} or not there", code(&value(held))),
+        Ask::LacksOrBelow(attribute, stored) => {
+            format!("its `{attribute}` is below {} or not there", code(&value(stored)))
+        }
     }
 }

@@ -25,7 +25,7 @@ use keys::{
     },
 };
 use serde_json::{Map, Value, json};
-use types::attributes::{HeldType, ValueTypes};
+use types::attributes::{StoredType, ValueTypes};
 
 use crate::entities::all_as_they_are;
 
@@ -362,9 +362,9 @@ fn attributes(table: &Table<'_>, known: &ValueTypes) -> Vec<Value> {
     for entity in &table.entities {
         for name in table.attributes(entity) {
             let of = match known.get(&entity.name, name) {
-                HeldType::Number => "N",
-                HeldType::Boolean => "BOOL",
-                HeldType::Text | HeldType::Unknown => continue,
+                StoredType::Number => "N",
+                StoredType::Boolean => "BOOL",
+                StoredType::Text | StoredType::Unknown => continue,
             };
             types.entry(name).or_insert_with(|| of.to_owned());
         }

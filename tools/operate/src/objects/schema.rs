@@ -168,7 +168,7 @@ fn effect() -> Value {
 }
 
 fn job() -> Value {
-    let held = [
+    let stored = [
         object([("parked_change", text())]),
         object([("possible_loss", text())]),
         object([("no_pulse", or_null(&named("time")))]),
@@ -183,7 +183,7 @@ fn job() -> Value {
         ("item", named("key")),
         ("state", words(&["running", "waiting", "paused"])),
         ("has_begun", boolean()),
-        ("held_by", any_of(&held)),
+        ("held_by", any_of(&stored)),
         ("touched", whole()),
         ("per_second", or_null(&whole())),
         ("pages", or_null(&object([("done all", whole())]))),

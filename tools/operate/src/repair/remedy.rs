@@ -270,12 +270,13 @@ impl<S: Store> Repairing<'_, S> {
         let refused = |why: &str| Ok(Repaired::Refused { why: why.to_owned() });
         let mut tries = Tries::default();
         loop {
-            let held = self.engine.held(vec![counter.clone()], patience).await?.into_iter().find_map(|(_, item)| item);
+            let stored =
+                self.engine.stored(vec![counter.clone()], patience).await?.into_iter().find_map(|(_, item)| item);
             let is_type = |item: &Item| its_type.iter().all(|(name, value)| same(item.get(name), Some(value)));
-            if held.as_ref().is_some_and(|item| !is_type(item)) {
+            if stored.as_ref().is_some_and(|item| !is_type(item)) {
                 return refused("an item that is no counter is under the counter's key: move it, and repair again");
             }
-            let guard = Guard::same_type(Purpose::CounterType, layout, held.as_ref());
+            let guard = Guard::same_type(Purpose::CounterType, layout, stored.as_ref());
             let action = Action::Update(addition(its_type.clone(), missing));
             let mut writes =
                 vec![Write { table: Table::Main, key: counter.clone(), action, guard: Some(guard) }, check.clone()];
@@ -317,8 +318,8 @@ impl<S: Store> Repairing<'_, S> {
         let refused = |why: &str| Ok(Repaired::Refused { why: why.to_owned() });
         let mut tries = Tries::default();
         loop {
-            let held = self.engine.held(vec![key.clone()], patience).await?.into_iter().next();
-            let Some((_, Some(item))) = held else { return Ok(Repaired::NotNeeded) };
+            let stored = self.engine.stored(vec![key.clone()], patience).await?.into_iter().next();
+            let Some((_, Some(item))) = stored else { return Ok(Repaired::NotNeeded) };
             let Some(image) = self.engine.schema().image(key, &item) else { return Ok(Repaired::NotNeeded) };
             let Some(fields) = image.definition.fields(key, &item) else { return Ok(Repaired::NotNeeded) };
             let wanted = image.definition.index_attributes(&self.engine.schema().layout, &fields);
@@ -392,8 +393,8 @@ impl<S: Store> Repairing<'_, S> {
         if let Some(why) = why {
             return refused(&why);
         }
-        let held = self.engine.held(vec![key.clone()], patience).await?.into_iter().next();
-        let Some((_, Some(item))) = held else { return Ok(Repaired::NotNeeded) };
+        let stored = self.engine.stored(vec![key.clone()], patience).await?.into_iter().next();
+        let Some((_, Some(item))) = stored else { return Ok(Repaired::NotNeeded) };
         let as_read = [VALUE, SUM].map(|name| (name, item.get(name).cloned()));
         let guard = Some(Guard::as_read(Purpose::DroppedCounter, as_read));
         let delete = Write { table: Table::Main, key: key.clone(), action: Action::Delete, guard };

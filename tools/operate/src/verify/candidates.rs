@@ -112,8 +112,8 @@ impl<S: Store> Verification<'_, S> {
     ) -> Result<(), VerifyError> {
         let keys: BTreeSet<Key> = candidates.iter().map(|candidate| candidate.item().clone()).collect();
         let mut sources = Sources::default();
-        let (held, refused) = self.engine.held_each(keys.into_iter().collect(), self.patience()).await?;
-        for (key, item) in held {
+        let (stored, refused) = self.engine.stored_each(keys.into_iter().collect(), self.patience()).await?;
+        for (key, item) in stored {
             sources.add_item(key, item);
         }
         let mut looks = Vec::new();
@@ -128,9 +128,9 @@ impl<S: Store> Verification<'_, S> {
         let (judged, refused) = judge.looks(looks, &mut sources, self.patience()).await?;
         self.report_refused_looks(refused)?;
         for judged in judged {
-            let held = sources.item(&judged.look.item);
-            let pending = judge.pending(&judged, held, waiting);
-            let mut findings = judge.findings(&judged, held);
+            let stored = sources.item(&judged.look.item);
+            let pending = judge.pending(&judged, stored, waiting);
+            let mut findings = judge.findings(&judged, stored);
             findings.retain(|finding| self.scope.has_finding(finding));
             let Judged { look, read, .. } = judged;
             seconds.push(Second { candidate: Candidate::Look(look), findings, read, pending });

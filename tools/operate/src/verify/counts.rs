@@ -185,29 +185,29 @@ impl<S: Store> Verification<'_, S> {
         let read = unequal.into_iter().map(|(item, targets)| async move {
             let is_bucket = |it: &Undecided| self.has_buckets(&it.target);
             let reading = async {
-                let mut held = Items::new();
+                let mut stored = Items::new();
                 if targets.iter().any(is_bucket) {
-                    let bucket = self.engine.held(vec![item.clone()], self.patience()).await?;
-                    held.extend(bucket.into_iter().filter_map(|(key, bucket)| Some((key, bucket?))));
+                    let bucket = self.engine.stored(vec![item.clone()], self.patience()).await?;
+                    stored.extend(bucket.into_iter().filter_map(|(key, bucket)| Some((key, bucket?))));
                 }
                 if !targets.iter().all(is_bucket) {
-                    held.extend(self.engine.all_counters_of(&item, self.patience()).await?);
+                    stored.extend(self.engine.all_counters_of(&item, self.patience()).await?);
                 }
-                Ok(held)
+                Ok(stored)
             };
             match reading.await {
-                Ok(held) => Ok((targets, Ok(held))),
+                Ok(stored) => Ok((targets, Ok(stored))),
                 Err(GaveUp::Refused(error)) => Ok((targets, Err(error))),
                 Err(error) => Err(VerifyError::from(error)),
             }
         });
         let mut read = stream::iter(read).buffer_unordered(CALLS_AT_ONCE);
         while let Some(read) = read.next().await {
-            let (targets, held) = read?;
+            let (targets, stored) = read?;
             for undecided in targets {
                 let target = &undecided.target;
-                let finding = match &held {
-                    Ok(held) => self.difference(&undecided, held),
+                let finding = match &stored {
+                    Ok(stored) => self.difference(&undecided, stored),
                     Err(error) => {
                         self.report_refused(&target.derivation, &target.item, &describe(error))?;
                         None
@@ -240,8 +240,8 @@ impl<S: Store> Verification<'_, S> {
         matches!(kind.map(Kind::shape), Some(Shape::Rollup(_)))
     }
 
-    fn difference(&self, undecided: &Undecided, held: &Items) -> Option<Finding> {
-        Judge { engine: self.engine }.count(&undecided.target, &undecided.tally, held)
+    fn difference(&self, undecided: &Undecided, stored: &Items) -> Option<Finding> {
+        Judge { engine: self.engine }.count(&undecided.target, &undecided.tally, stored)
     }
 }
 
@@ -337,16 +337,16 @@ pub(super) fn bucket_compared(
     key: &Key,
     derived: &Tally,
     form: &BucketForm,
-    held: Option<&Item>,
+    stored: Option<&Item>,
 ) -> Option<Finding> {
     let count = AttributeValue::N(derived.count.to_string());
     let wanted = Some(Item::from([(form.count.clone(), count)]));
-    let Some(held) = held else { return Some(finding(derivation, key, None, wanted)) };
-    let count = held.get(&form.count).and_then(whole_number);
-    if count.is_some_and(|count| count >= derived.count) && !is_broken_bucket(form, held) {
+    let Some(stored) = stored else { return Some(finding(derivation, key, None, wanted)) };
+    let count = stored.get(&form.count).and_then(whole_number);
+    if count.is_some_and(|count| count >= derived.count) && !is_broken_bucket(form, stored) {
         return None;
     }
-    Some(finding(derivation, key, Some(only(held, &numbers_of(form))), wanted))
+    Some(finding(derivation, key, Some(only(stored, &numbers_of(form))), wanted))
 }
 
 /// The names of a bucket's numbers.
@@ -355,10 +355,10 @@ fn numbers_of(form: &BucketForm) -> [&str; 4] {
 }
 
 /// True if an item has some of a bucket's numbers, and not all four.
-pub(super) fn is_broken_bucket(form: &BucketForm, held: &Item) -> bool {
+pub(super) fn is_broken_bucket(form: &BucketForm, stored: &Item) -> bool {
     let names = numbers_of(form);
-    let n_numbers = names.iter().filter(|name| held.get(name).is_some_and(|it| Sum::of(it).is_some())).count();
-    n_numbers < names.len() && names.iter().any(|name| held.contains_key(name))
+    let n_numbers = names.iter().filter(|name| stored.get(name).is_some_and(|it| Sum::of(it).is_some())).count();
+    n_numbers < names.len() && names.iter().any(|name| stored.contains_key(name))
 }
 
 #[cfg(test)]
@@ -383,8 +383,8 @@ mod tests {
         let form = Arc::new(BucketForm { entity: "Rollup".to_owned(), count, sum, min, max });
         let key = Key::new("SENSOR#s", "DAY#2024-01-15");
         let derived = [Derived::Bucket { key: key.clone(), bucket: Bucket::of(&Sum::of(&n("5")).unwrap()), form }];
-        let n_findings = |held: Option<Item>| {
-            let items: Items = held.map(|held| (key.clone(), held)).into_iter().collect();
+        let n_findings = |stored: Option<Item>| {
+            let items: Items = stored.map(|stored| (key.clone(), stored)).into_iter().collect();
             buckets_compared("readings", &derived, &items).len()
         };
         assert_eq!(n_findings(None), 1);

@@ -109,8 +109,8 @@ pub fn compare(schema: &Schema, catalogue: &Catalogue, items: &Items) -> Compari
 /// Differences in attributes of existing items. A missing item is a finding of the derivation that creates it.
 fn attributes_compared(derivation: &str, derived: &Derived, items: &Items) -> Option<Finding> {
     let Derived::Attributes { key, attributes } = derived else { return None };
-    let held = items.get(key)?;
-    differing(derivation, key, held, attributes)
+    let stored = items.get(key)?;
+    differing(derivation, key, stored, attributes)
 }
 
 /// Differences in whole items, except for the attributes of other derivations.
@@ -122,7 +122,7 @@ fn items_compared(schema: &Schema, derivation: &str, target: &str, derived: &[De
         keys.insert(key);
         findings.extend(match items.get(key) {
             None => Some(finding(derivation, key, None, Some(item.clone()))),
-            Some(held) => differing(derivation, key, held, &owned(definition, item, Some(held))),
+            Some(stored) => differing(derivation, key, stored, &owned(definition, item, Some(stored))),
         });
     }
     for (key, item) in items {

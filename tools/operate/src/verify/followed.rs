@@ -566,9 +566,9 @@ struct Reporting(watch::Sender<u64>);
 impl Observer for Reporting {
     fn delivered(&self, _mapping: &str, until: Instant) {
         let until_ms = ms_before(until);
-        self.0.send_if_modified(|held| {
-            let is_later = until_ms > *held;
-            *held = (*held).max(until_ms);
+        self.0.send_if_modified(|stored| {
+            let is_later = until_ms > *stored;
+            *stored = (*stored).max(until_ms);
             is_later
         });
     }

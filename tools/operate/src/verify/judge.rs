@@ -70,9 +70,9 @@ impl<'a, S: Store> Judge<'a, S> {
         while !left.is_empty() {
             let (mut wanted, mut undecided) = (BTreeSet::<Source>::new(), Vec::new());
             for (mut it, mut own) in left {
-                let held = sources.item(&it.look.item);
+                let stored = sources.item(&it.look.item);
                 let stepping = || loop {
-                    match step(self.engine.schema(), self.engine.catalogue(), &it.look, held, &own) {
+                    match step(self.engine.schema(), self.engine.catalogue(), &it.look, stored, &own) {
                         Step::Read(more) => {
                             it.read.extend(more.iter().cloned());
                             let unknown =
@@ -91,7 +91,7 @@ impl<'a, S: Store> Judge<'a, S> {
                         undecided.push((it, own, more));
                     }
                     Ok(Step::Decided(Verdict::Write { write, derivations })) => {
-                        it.read.extend(self.found_through(&it.look, held, &derivations));
+                        it.read.extend(self.found_through(&it.look, stored, &derivations));
                         it.decided = Some((*write, derivations));
                         done.push(it);
                     }
@@ -116,45 +116,45 @@ impl<'a, S: Store> Judge<'a, S> {
     }
 
     /// The pending work that may still resolve the difference, if there is any.
-    pub(crate) fn pending(&self, judged: &Judged, held: Option<&Item>, waiting: &Waiting) -> Option<PendingWork> {
+    pub(crate) fn pending(&self, judged: &Judged, stored: Option<&Item>, waiting: &Waiting) -> Option<PendingWork> {
         let Judged { look, decided, occupied_for, read } = judged;
         let Some((_, derivations)) = decided else {
-            return occupied_for.and_then(|at| waiting.pending(&look.item, held, read, &[at]));
+            return occupied_for.and_then(|at| waiting.pending(&look.item, stored, read, &[at]));
         };
-        let pending = waiting.pending(&look.item, held, read, derivations);
+        let pending = waiting.pending(&look.item, stored, read, derivations);
         pending.or_else(|| self.shows_parked(waiting, read, derivations).then_some(PendingWork::Parked))
     }
 
     /// The differences as findings: one for a whole item, else one for each derivation whose part differs. An attribute
     /// that no derivation writes by name belongs to the derivation that creates the item.
-    pub(crate) fn findings(&self, judged: &Judged, held: Option<&Item>) -> Vec<Finding> {
-        if let (Some(at), Some(held)) = (judged.occupied_for, held) {
+    pub(crate) fn findings(&self, judged: &Judged, stored: Option<&Item>) -> Vec<Finding> {
+        if let (Some(at), Some(stored)) = (judged.occupied_for, stored) {
             let name = self.engine.catalogue().name(at);
-            return vec![occupied_key(self.engine.schema(), name, &judged.look.item, held)];
+            return vec![occupied_key(self.engine.schema(), name, &judged.look.item, stored)];
         }
         let Judged { look, decided: Some((write, derivations)), .. } = judged else { return Vec::new() };
         let makes = |at: &&DerivationAt| self.engine.catalogue().refresh(**at).is_some_and(Refresh::makes_item);
         let maker = derivations.iter().find(makes).or(derivations.first());
         let maker = maker.map_or("", |at| self.engine.catalogue().name(*at));
         let update = match &write.action {
-            Action::Put(item) => return vec![finding(maker, &look.item, held.cloned(), Some(item.clone()))],
-            Action::Delete | Action::Check => return vec![finding(maker, &look.item, held.cloned(), None)],
+            Action::Put(item) => return vec![finding(maker, &look.item, stored.cloned(), Some(item.clone()))],
+            Action::Delete | Action::Check => return vec![finding(maker, &look.item, stored.cloned(), None)],
             Action::Update(update) => update,
         };
         let mut by_owner: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         // The type is always written along with other attributes.
-        let is_held = |name: &str| same(held.and_then(|held| held.get(name)), update.set.get(name));
+        let is_held = |name: &str| same(stored.and_then(|stored| stored.get(name)), update.set.get(name));
         let names = update.set.keys().filter(|name| !is_held(name));
         for name in names.chain(update.remove.iter().map(String::as_str)) {
             let owner = derivations.iter().find(|at| self.writes(**at, &look.entity, name));
             by_owner.entry(owner.map_or(maker, |at| self.engine.catalogue().name(*at))).or_default().push(name);
         }
-        by_owner.into_iter().map(|(owner, names)| finding_in(owner, look, &names, update, held)).collect()
+        by_owner.into_iter().map(|(owner, names)| finding_in(owner, look, &names, update, stored)).collect()
     }
 
-    /// The finding if a count differs from the total of its sources. `held` has the stored items of its target, and may
+    /// The finding if a count differs from the total of its sources. `stored` has the stored items of its target, and may
     /// contain other items.
-    pub(crate) fn count(&self, target: &Target, tally: &Tally, held: &Items) -> Option<Finding> {
+    pub(crate) fn count(&self, target: &Target, tally: &Tally, stored: &Items) -> Option<Finding> {
         let (engine, name) = (self.engine, target.derivation.as_str());
         let kind = self.kind(name)?;
         // If DynamoDB expires the items, or a cascade deletes them with the target, no bound holds.
@@ -162,14 +162,14 @@ impl<'a, S: Store> Judge<'a, S> {
             return None;
         }
         if let Shape::Rollup(rollup) = kind.shape() {
-            let held = held.get(&target.item);
-            let is_any = tally.count > 0 || held.is_some_and(|held| is_broken_bucket(&rollup.form, held));
-            return is_any.then(|| bucket_compared(name, &target.item, tally, &rollup.form, held))?;
+            let stored = stored.get(&target.item);
+            let is_any = tally.count > 0 || stored.is_some_and(|stored| is_broken_bucket(&rollup.form, stored));
+            return is_any.then(|| bucket_compared(name, &target.item, tally, &rollup.form, stored))?;
         }
         let is_of = |key: &Key| {
             CounterKey::parse(key).is_some_and(|it| it.target == target.item && it.derivation == target.derivation)
         };
-        let shards = held.iter().filter(|(key, _)| is_of(key));
+        let shards = stored.iter().filter(|(key, _)| is_of(key));
         let shards: Items = shards.map(|(key, shard)| (key.clone(), shard.clone())).collect();
         counter_compared(engine.schema(), kind, target, &shards, tally)
     }
@@ -201,9 +201,9 @@ impl<'a, S: Store> Judge<'a, S> {
 
     /// The items through which the functions find this one when a source changes, such as a mirror that leads to a
     /// copy. A newly created one leads to this item by its own record.
-    fn found_through(&self, look: &Look, held: Option<&Item>, derivations: &[DerivationAt]) -> Vec<Source> {
+    fn found_through(&self, look: &Look, stored: Option<&Item>, derivations: &[DerivationAt]) -> Vec<Source> {
         let schema = self.engine.schema();
-        let Some(image) = held.and_then(|held| schema.image(&look.item, held)) else { return Vec::new() };
+        let Some(image) = stored.and_then(|stored| schema.image(&look.item, stored)) else { return Vec::new() };
         let refreshes = derivations.iter().filter_map(|at| self.engine.catalogue().refresh(*at));
         let through = refreshes.filter_map(Refresh::found).map(|found| &found.via).filter(|via| **via != look.entity);
         let key = |via: &String| schema.entity(via)?.build_of(|name| image.field(name).ok().flatten()).ok();

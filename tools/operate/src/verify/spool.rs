@@ -100,10 +100,10 @@ impl Spool {
         })?;
         let spool = Self { connection: Arc::new(Mutex::new(connection)), is_closed: false };
         for (name, value) in [("form", FORM)].iter().chain(about) {
-            let held = spool.about(name)?;
-            if let Some(held) = held.filter(|held| held != value) {
+            let stored = spool.about(name)?;
+            if let Some(stored) = stored.filter(|stored| stored != value) {
                 return Err(OperateError::Refused(format!(
-                    "{} is of a verification with other options: its {name} is {held}, not {value}; give the same options, or another \
+                    "{} is of a verification with other options: its {name} is {stored}, not {value}; give the same options, or another \
                      --progress file",
                     file.display()
                 )));
@@ -255,11 +255,11 @@ impl Checkpoints for Spool {
         shard: &'a str,
     ) -> BoxFuture<'a, Result<Option<Position>, CheckpointError>> {
         let query = "SELECT position FROM positions WHERE shard = ?1";
-        let held = self.connection().query_row(query, [shard], |row| row.get::<_, String>(0)).optional();
-        let held = held
+        let stored = self.connection().query_row(query, [shard], |row| row.get::<_, String>(0)).optional();
+        let stored = stored
             .map_err(lasting)
-            .and_then(|held| held.map(|held| serde_json::from_str(&held)).transpose().map_err(lasting));
-        Box::pin(std::future::ready(held))
+            .and_then(|stored| stored.map(|stored| serde_json::from_str(&stored)).transpose().map_err(lasting));
+        Box::pin(std::future::ready(stored))
     }
 
     fn save<'a>(
@@ -297,9 +297,9 @@ impl Spool {
              sum = ?5, touched_at = max(touched_at, ?6)",
         )?;
         for Contribution { target: Target { derivation, item }, tally } in adds {
-            let held =
+            let stored =
                 query.query_row([derivation, &item.pk, &item.sk], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-            let mut sum = read_tally(held.unwrap_or((0, "0".to_owned())))?;
+            let mut sum = read_tally(stored.unwrap_or((0, "0".to_owned())))?;
             if sign < 0 {
                 sum.subtract(tally);
             } else {
@@ -506,9 +506,9 @@ impl Tallies for Spool {
     fn reached(&mut self, segment: u32) -> io::Result<Reached> {
         let connection = self.connection();
         let query = "SELECT reached FROM segments WHERE number = ?1";
-        let held: Option<String> =
+        let stored: Option<String> =
             connection.query_row(query, [segment], |row| row.get(0)).optional().map_err(io::Error::other)?;
-        Ok(held.map(|held| serde_json::from_str(&held)).transpose()?.unwrap_or_default())
+        Ok(stored.map(|stored| serde_json::from_str(&stored)).transpose()?.unwrap_or_default())
     }
 
     fn reach(&mut self, segment: u32, reached: &Reached) -> io::Result<()> {
@@ -557,8 +557,8 @@ mod tests {
         tallies.counter_scanned(&b, &counter("4")).unwrap();
         tallies.counter_scanned(&c, &counter("5")).unwrap();
         tallies.counter_reported(&c, None).unwrap();
-        for (prefix, n_held) in [("", 3), ("a", 2), ("c", 0)] {
-            assert_eq!(tallies.counters("USER#ann", prefix).unwrap().len(), n_held, "{prefix}");
+        for (prefix, n_blocked) in [("", 3), ("a", 2), ("c", 0)] {
+            assert_eq!(tallies.counters("USER#ann", prefix).unwrap().len(), n_blocked, "{prefix}");
         }
         assert_eq!(tallies.counters("USER#ann", "a").unwrap().get(&a), Some(&counter("2")), "the record wins");
         let mut all = tallies.undecided(None, 2).unwrap();

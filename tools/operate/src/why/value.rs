@@ -399,9 +399,9 @@ impl<S: Store> Explainer<'_, S> {
     ) -> Result<Vec<ExplainedCounter>, OperateError> {
         let itself = self.counter_itself(entities);
         let target = itself.as_ref().map_or(&self.request.key, |counter| &counter.target).clone();
-        let held = self.engine.all_counters_of(&target, self.patience()).await?;
+        let stored = self.engine.all_counters_of(&target, self.patience()).await?;
         let has_counter =
-            |name: &str| held.keys().filter_map(CounterKey::parse).any(|counter| counter.derivation == name);
+            |name: &str| stored.keys().filter_map(CounterKey::parse).any(|counter| counter.derivation == name);
         let is_shown = |name: &str| values.iter().any(|value| value.shows.as_deref() == Some(name));
         let mut explained = Vec::new();
         for (at, derivation) in self.engine.catalogue().positioned() {
@@ -417,7 +417,7 @@ impl<S: Store> Explainer<'_, S> {
                 (None, Some(attribute)) => is_about && (is_shown(name) || bucket_has(derivation, attribute)),
             };
             if is_asked {
-                explained.push(self.counter((at, derivation), &target, (&held, bucket), asked).await?);
+                explained.push(self.counter((at, derivation), &target, (&stored, bucket), asked).await?);
             }
         }
         Ok(explained)
@@ -489,8 +489,8 @@ impl<S: Store> Explainer<'_, S> {
             let keys: Vec<Key> = page.items.iter().filter_map(|item| schema.layout.key(item)).collect();
             // An index may lack attributes, and may lag.
             let items: Vec<(Key, Item)> = if query.index.is_some() {
-                let held = self.engine.held(keys, self.patience()).await?;
-                held.into_iter().filter_map(|(key, item)| Some((key, item?))).collect()
+                let stored = self.engine.stored(keys, self.patience()).await?;
+                stored.into_iter().filter_map(|(key, item)| Some((key, item?))).collect()
             } else {
                 keys.into_iter().zip(page.items).collect()
             };
@@ -518,8 +518,8 @@ impl<S: Store> Explainer<'_, S> {
     }
 }
 
-fn counters_of(schema: &Schema, held: &Items, derivation: &str) -> Vec<CounterItem> {
-    let of = held.iter().filter(|(key, _)| CounterKey::parse(key).is_some_and(|it| it.derivation == derivation));
+fn counters_of(schema: &Schema, stored: &Items, derivation: &str) -> Vec<CounterItem> {
+    let of = stored.iter().filter(|(key, _)| CounterKey::parse(key).is_some_and(|it| it.derivation == derivation));
     let item = |(key, item): (&Key, &Item)| {
         let tally = sums(schema, [item]).into_values().next().unwrap_or_default();
         counter_item(key, item, tally)

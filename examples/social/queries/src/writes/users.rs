@@ -152,8 +152,8 @@ impl<S: Store> Queries<S> {
         // A profile of another client may have an address that was never claimed, or is somebody else's claim.
         if let Some(old) = item::text(user, "Email").map(normalised).filter(|old| !old.is_empty()) {
             let old = claim_key(&old)?;
-            let held = if old == new { None } else { attempts.item(&old).await? };
-            if held.is_some_and(|claim| is_user(user_id).holds(Some(&claim))) {
+            let stored = if old == new { None } else { attempts.item(&old).await? };
+            if stored.is_some_and(|claim| is_user(user_id).holds(Some(&claim))) {
                 writes.push(write(old, Action::Delete, vec![is_user(user_id)]));
             }
         }
@@ -166,7 +166,7 @@ impl<S: Store> Attempts<'_, S> {
     async fn claimable(&mut self, claim: &Key, user_id: &str) -> Result<Vec<Ask>, WriteError> {
         match self.item(claim).await? {
             None => Ok(vec![Ask::Absent]),
-            Some(held) if is_user(user_id).holds(Some(&held)) => Ok(vec![is_user(user_id)]),
+            Some(stored) if is_user(user_id).holds(Some(&stored)) => Ok(vec![is_user(user_id)]),
             Some(_) => Err(WriteError::EmailTaken { user_id: user_id.to_owned() }),
         }
     }

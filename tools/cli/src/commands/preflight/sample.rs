@@ -319,14 +319,14 @@ impl CheckedLink {
                 continue;
             }
             let targets: Vec<Key> = targets(sampled, at).into_iter().take(CHECKED_MAX).collect();
-            let held: BTreeSet<Key> = if targets.is_empty() {
+            let stored: BTreeSet<Key> = if targets.is_empty() {
                 BTreeSet::new()
             } else {
-                let held = opened.store.get(Table::Main, &targets).await?;
-                held.into_iter().map(|(key, _)| key).collect()
+                let stored = opened.store.get(Table::Main, &targets).await?;
+                stored.into_iter().map(|(key, _)| key).collect()
             };
             let (derivation, n_checked) = (derivation.label().to_owned(), targets.len());
-            let missing = targets.into_iter().filter(|target| !held.contains(target)).collect();
+            let missing = targets.into_iter().filter(|target| !stored.contains(target)).collect();
             links.push(Self { derivation, n_checked, missing });
         }
         Ok(links)
@@ -456,8 +456,8 @@ fn of_table(design: &Design, fitting: &Fitting, share: f64) -> (Vec<(DerivationA
             continue;
         }
         for item in items {
-            let held = looked.entry(item).or_default();
-            *held = held.max(units);
+            let stored = looked.entry(item).or_default();
+            *stored = stored.max(units);
         }
     }
     (parts, whole(counted + looked.values().sum::<f64>()))

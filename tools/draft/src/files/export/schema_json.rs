@@ -14,7 +14,7 @@ use keys::{
     template::{Piece, Template, form::Form},
 };
 use serde_json::{Map, Value, json};
-use types::attributes::{HeldType, ValueTypes};
+use types::attributes::{StoredType, ValueTypes};
 
 use super::{Losses, Table, each_once, form, object};
 use crate::{
@@ -184,9 +184,9 @@ impl<'s> Entity<'s> {
     /// The type of a field. One that the manifest does not show is a text here.
     fn type_of(&self, field: &str) -> &'static str {
         let of_value = || match self.known.get(&self.of.name, field) {
-            HeldType::Number => "decimal",
-            HeldType::Boolean => "boolean",
-            HeldType::Text | HeldType::Unknown => "string",
+            StoredType::Number => "decimal",
+            StoredType::Boolean => "boolean",
+            StoredType::Text | StoredType::Unknown => "string",
         };
         self.types.get(field).copied().unwrap_or_else(of_value)
     }

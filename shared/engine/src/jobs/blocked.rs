@@ -48,7 +48,7 @@ const ROUNDED_MS: u64 = 60 * 1_000;
 
 /// What blocks a cascade from beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HeldBy {
+pub enum Blocker {
     /// A parked change, by the id of its event.
     ParkedChange(String),
     /// A mark that the stream may have dropped changes, by the ARN of the stream.
@@ -61,7 +61,7 @@ pub enum HeldBy {
     YoungPulse(u64),
 }
 
-impl fmt::Display for HeldBy {
+impl fmt::Display for Blocker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ParkedChange(id) => write!(f, "the parked change {id}: redrive it"),
@@ -112,9 +112,9 @@ impl Holds {
     }
 }
 
-fn keep(held: &mut Oldest, other: &Oldest) {
-    if other < held {
-        held.clone_from(other);
+fn keep(stored: &mut Oldest, other: &Oldest) {
+    if other < stored {
+        stored.clone_from(other);
     }
 }
 
@@ -182,8 +182,8 @@ impl<S: Store> JobSweep<'_, S> {
             return false;
         };
         let FoundBy { by, .. } = found;
-        let names = |from: &Input, held| from.name().and_then(|name| owner.get(name)) == Some(held);
-        by.0.iter().all(|(field, from)| fields.get(field).is_none_or(|held| names(from, held)))
+        let names = |from: &Input, stored| from.name().and_then(|name| owner.get(name)) == Some(stored);
+        by.0.iter().all(|(field, from)| fields.get(field).is_none_or(|stored| names(from, stored)))
     }
 
     /// Names of the entities whose items can have this key.
@@ -193,27 +193,27 @@ impl<S: Store> JobSweep<'_, S> {
     }
 
     /// Why the heartbeats do not show that all changes from before the job's wait were handled.
-    fn unheard(&self, heard: &Heard, job: &Job) -> Option<HeldBy> {
+    fn unheard(&self, heard: &Heard, job: &Job) -> Option<Blocker> {
         if !self.context.takes(ProtocolStep::Pulse) {
             return None;
         }
         let now_ms = self.context.clock.now_ms();
         if now_ms.saturating_sub(heard.handled_ms) > PULSE_MS_MAX {
-            return Some(HeldBy::NoPulse(heard.handled_ms));
+            return Some(Blocker::NoPulse(heard.handled_ms));
         }
         let settled_ms = heard.since_ms.saturating_add(self.context.settle_ms);
         let is_young = heard.since_ms > job.started_at_ms && now_ms < settled_ms;
-        is_young.then_some(HeldBy::YoungPulse(settled_ms))
+        is_young.then_some(Blocker::YoungPulse(settled_ms))
     }
 
     /// What blocks this job, if it is a cascade.
-    pub(crate) fn held_by(&self, holds: &Holds, job: &Job) -> Option<HeldBy> {
+    pub(crate) fn blocker(&self, holds: &Holds, job: &Job) -> Option<Blocker> {
         let Task::Cascade { removal: Removal { owner, absent, .. }, .. } = &job.task else { return None };
         if let Some(mark) = &holds.loss {
-            return Some(HeldBy::PossibleLoss(mark.stream.clone()));
+            return Some(Blocker::PossibleLoss(mark.stream.clone()));
         }
-        if let Some(held_by) = holds.heard.as_ref().and_then(|heard| self.unheard(heard, job)) {
-            return Some(held_by);
+        if let Some(blocker) = holds.heard.as_ref().and_then(|heard| self.unheard(heard, job)) {
+            return Some(blocker);
         }
         let of_owner: BTreeSet<&Key> = absent.iter().chain([owner]).collect();
         let by_item = of_owner.iter().filter_map(|key| holds.items.get(key));
@@ -221,7 +221,7 @@ impl<S: Store> JobSweep<'_, S> {
         let of_mirrors = self.oldest_of_mirrors(holds, &job.derivation, owner);
         let oldest = by_item.chain(by_entity).chain(of_mirrors).chain(&holds.unknown).min()?;
         let is_older = oldest.0 <= job.moved_at_ms.saturating_add(ROUNDED_MS);
-        is_older.then(|| HeldBy::ParkedChange(oldest.1.clone()))
+        is_older.then(|| Blocker::ParkedChange(oldest.1.clone()))
     }
 }
 
