@@ -28,23 +28,12 @@ pub const LOG_LEVELS: &str = "RUST_LOG";
 pub const DEFAULT_FILTER: &str = "info,aws_config=warn,aws_smithy_runtime=warn,hyper=warn,lambda_runtime=warn";
 
 /// Our own crates, whose log lines contain no values.
-const OURS: [&str; 11] = [
-    "catalogue",
-    "derive",
-    "engine",
-    "entities",
-    "keys",
-    "manifest",
-    "queries",
-    "ripple",
-    "functions",
-    "store",
-    "stream",
-];
+const OURS: [&str; 10] =
+    ["catalogue", "derive", "engine", "keys", "manifest", "queries", "ripple", "functions", "store", "stream"];
 
 /// Logs JSON to standard output, where Lambda collects it. Only the first call in a process has an effect.
 pub fn json() {
-    let _already_set = registry(as_json(stdout, asked(DEFAULT_FILTER)));
+    let _is_first = registry(as_json(stdout, asked(DEFAULT_FILTER)));
 }
 
 /// Logs text to standard error, with the levels of `default` if `RUST_LOG` is not set. Only the first call in a process
@@ -56,7 +45,7 @@ pub fn readable(default: &str) {
         .with_target(false)
         // With internal errors logged, a line that cannot be written would panic if standard error is closed.
         .log_internal_errors(false);
-    let _already_set = registry(layer.with_filter(filter(asked(default))));
+    let _is_first = registry(layer.with_filter(filter(asked(default))));
 }
 
 /// Uses [`json`] in Lambda, and [`readable`] elsewhere.
@@ -69,7 +58,7 @@ pub fn for_function() {
     }
 }
 
-/// The span of an invocation. It has the highest level, so that no filter removes the ids. An observing function adds
+/// The span of an invocation. The filter lets it pass at every level, so that each line has its ids. An observing function adds
 /// its mode, so that its lines cannot be mistaken for those of a writing one.
 pub(crate) fn invocation(function: Function, context: &Context, mode: Mode) -> Span {
     let mode = (mode == Mode::Observe).then(|| mode.to_string());
@@ -105,9 +94,12 @@ fn targets(text: &str) -> Result<Targets, ParseError> {
     if entries.is_empty() { "error".parse() } else { entries.join(",").parse() }
 }
 
-/// A filter with these levels, but without lines that may contain values.
+/// A filter with these levels, but without lines that may contain values. The errors of the functions pass always: the
+/// span of an invocation, a panic, and why a function does not start.
 fn filter<S>(asked: Targets) -> impl Filter<S> + Send + Sync {
-    asked.and(filter_fn(holds_no_value))
+    let is_own_error =
+        |metadata: &Metadata<'_>| *metadata.level() == Level::ERROR && metadata.target().starts_with("functions");
+    asked.or(filter_fn(is_own_error)).and(filter_fn(holds_no_value))
 }
 
 fn holds_no_value(metadata: &Metadata<'_>) -> bool {
@@ -165,15 +157,26 @@ mod tests {
         let mut context = Context::default();
         context.request_id = "8476a536".to_owned();
         context.xray_trace_id = Some("Root=1-5759e988".to_owned());
-        let lines = logged("error", || {
-            let _entered = invocation(Function::Aggregate, &context, Mode::Apply).entered();
-            tracing::error!(target: "engine::park", event_id = "e1", "parked");
-            tracing::info!(target: "engine::park", "is not asked for");
+        for asked in ["error", "engine=debug"] {
+            let lines = logged(asked, || {
+                let _entered = invocation(Function::Aggregate, &context, Mode::Apply).entered();
+                tracing::error!(target: "engine::park", event_id = "e1", "parked");
+                tracing::info!(target: "store::dynamo", "is not asked for");
+            });
+            let [line] = lines.as_slice() else { panic!("{asked}: {lines:?}") };
+            assert_eq!((&line["message"], &line["event_id"]), (&json!("parked"), &json!("e1")));
+            let ids = ["function", "request_id", "xray_trace_id"].map(|name| line["span"][name].clone());
+            assert_eq!(ids, ["aggregate", "8476a536", "Root=1-5759e988"], "{asked}");
+        }
+    }
+
+    #[test]
+    fn an_error_of_the_functions_is_logged_whatever_is_asked_for() {
+        let lines = logged("engine=debug", || {
+            tracing::error!(target: "functions::lambda", "does not start");
+            tracing::warn!(target: "functions::lambda", "is not asked for");
         });
-        let [line] = lines.as_slice() else { panic!("{lines:?}") };
-        assert_eq!((&line["message"], &line["event_id"]), (&json!("parked"), &json!("e1")));
-        let ids = ["function", "request_id", "xray_trace_id"].map(|name| line["span"][name].clone());
-        assert_eq!(ids, ["aggregate", "8476a536", "Root=1-5759e988"]);
+        assert_eq!(lines.iter().map(|line| &line["message"]).collect::<Vec<_>>(), ["does not start"]);
     }
 
     #[test]

@@ -135,23 +135,31 @@ async fn describe(client: &Client, table: &str) -> Described {
 
 // ---- The stream that the functions read ----
 
-/// True if the table's stream is disabled, or differs from the deployed one. `None` if unknown: no ARN is configured,
-/// or the table cannot be described.
+/// True if a table's stream is disabled, or differs from the deployed one. `None` if no ARN is configured, or if a table
+/// cannot be described and no other has changed.
 pub async fn stream_changed(client: &Client, config: &Config) -> Option<bool> {
-    let mut changed = None;
+    let mut changed = Vec::new();
     for deployed in config.stream_arn.as_deref()?.split(',') {
-        // A changed stream is reported, even if others are unknown.
         let name = table_of(deployed).unwrap_or(&config.table);
-        changed = changed.max(has_changed(client, deployed, name).await);
+        changed.push(has_changed(client, deployed, name).await);
     }
-    changed
+    any_changed(&changed)
+}
+
+/// A changed stream is reported, even if others are unknown.
+fn any_changed(changed: &[Option<bool>]) -> Option<bool> {
+    match changed {
+        _ if changed.contains(&Some(true)) => Some(true),
+        _ if changed.contains(&None) => None,
+        _ => Some(false),
+    }
 }
 
 async fn has_changed(client: &Client, deployed: &str, name: &str) -> Option<bool> {
     let table = match client.describe_table().table_name(name).send().await {
         Ok(output) => output.table?,
         Err(error) => {
-            // The next sweep tries again; if the failure persists, the sweep's other calls fail too.
+            // The next sweep tries again.
             tracing::warn!(why = chain(&error), "the table cannot be described, so its stream is not compared");
             return None;
         }
@@ -175,6 +183,19 @@ mod tests {
     use aws_sdk_dynamodb::types::StreamSpecification;
 
     use super::*;
+
+    #[test]
+    fn a_stream_has_changed_if_one_has_and_it_is_unknown_if_another_is() {
+        let cases: [(&[Option<bool>], Option<bool>); 4] = [
+            (&[Some(false), Some(false)], Some(false)),
+            (&[Some(false), None], None),
+            (&[None, Some(true)], Some(true)),
+            (&[Some(true), Some(false)], Some(true)),
+        ];
+        for (each, any) in cases {
+            assert_eq!(any_changed(each), any, "{each:?}");
+        }
+    }
 
     #[test]
     fn a_stream_that_is_disabled_is_none_although_the_table_keeps_its_arn() {

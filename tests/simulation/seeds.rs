@@ -153,7 +153,9 @@ pub(crate) fn holds(config: Config, test: &str) {
     if let Some((seed, failure)) = failed {
         println!("seed {seed} fails, and is made smaller: {failure}");
         report(config, seed, &failure);
-        panic!("{failure}\nto repeat: SIM_SEED={seed} cargo test --workspace --test simulation {test}");
+        let set = |name: &&str| env::var(name).is_ok().then(|| format!("{name}=1 "));
+        let set: String = ["SIM_OPERATED", "SIM_LOSSY"].iter().filter_map(set).collect();
+        panic!("{failure}\nto repeat: {set}SIM_SEED={seed} cargo test --workspace --test simulation {test}");
     }
     let rare = occurrences.rare(config, usize::try_from(seeds.end - seeds.start).unwrap());
     assert!(rare.is_empty(), "the run proves less than it says, since these are rare: {rare:?}");

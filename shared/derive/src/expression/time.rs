@@ -70,7 +70,7 @@ pub(crate) fn span(text: &str, span: TimeSpan, offset: &str) -> Option<String> {
 }
 
 /// The seconds of an offset from UTC: none, `Z`, `+02`, `+0200` or `+02:00`.
-pub(super) fn offset_seconds(text: &str) -> Option<i64> {
+pub(crate) fn offset_seconds(text: &str) -> Option<i64> {
     if matches!(text, "" | "Z" | "z") {
         return Some(0);
     }
