@@ -281,6 +281,13 @@ impl KeyTemplate {
         Ok(key)
     }
 
+    /// The stored size of the text of a sort key, in bytes.
+    #[must_use]
+    pub fn sort_key_bytes(&self, text: &str) -> usize {
+        let [_, bytes] = self.stored.bytes("", text);
+        bytes
+    }
+
     /// The fields of a key of this form; `None` if it has another form.
     #[must_use]
     pub fn parse_key(&self, key: &Key) -> Option<Fields> {

@@ -104,22 +104,19 @@ impl Unread {
         let sort = &source.key.sk;
         let refused = |problem: Problem| Unreadable { attribute: self.after.clone(), why: problem.to_string() };
         let last = sort.prefix_of(&value).map_err(|error| refused(error.problem))?;
-        let is_whole = sort.field_names().into_iter().all(|name| value(name).is_some());
-        // No key continues the longest one.
-        let is_continued = is_whole && last.len() < SORT_KEY_BYTES_MAX;
-        let behind = if is_continued { Some(format!("{last}\0")) } else { past(&last) };
-        let sort_keys = match (past(prefix), behind) {
-            (Some(until), Some(behind)) => SortKeys::Between(behind, until),
-            (None, Some(behind)) if !is_whole => SortKeys::After(behind),
-            _ => SortKeys::After(last),
-        };
-        // Bytes have two digits each.
-        let n_digits = if source.key.is_of_bytes(&self.field) { 2 } else { 1 };
-        let bytes = sort_keys.first().len() / n_digits;
+        let bytes = source.key.sort_key_bytes(&last);
         if bytes > SORT_KEY_BYTES_MAX {
             return Err(refused(Problem::TooLong { bytes, bytes_max: SORT_KEY_BYTES_MAX }));
         }
-        Ok(sort_keys)
+        let is_whole = sort.field_names().into_iter().all(|name| value(name).is_some());
+        // No key continues the longest one.
+        let is_continued = is_whole && bytes < SORT_KEY_BYTES_MAX;
+        let behind = if is_continued { Some(format!("{last}\0")) } else { past(&last) };
+        Ok(match (past(prefix), behind) {
+            (Some(until), Some(behind)) => SortKeys::Between(behind, until),
+            (None, Some(behind)) if !is_whole => SortKeys::After(behind),
+            _ => SortKeys::After(last),
+        })
     }
 
     fn wanted(&self, number: Option<usize>) -> Vec<Wanted> {
@@ -264,7 +261,11 @@ impl Refresh for Unread {
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
-    use keys::layout::Layout;
+    use keys::{
+        entity::StoredForm,
+        layout::Layout,
+        tables::{KeyAttribute, KeyType},
+    };
     use proptest::prelude::*;
 
     use super::*;
@@ -392,6 +393,21 @@ mod tests {
         let topic = "T#{Topic}#{At}#{Id}";
         assert_eq!(behind(topic, of_topic, " Topic=tea"), Ok(SortKeys::Prefix("T#tea#".to_owned())));
         assert_eq!(behind(topic, of_topic, " Topic=tea ReadAt=5"), between("T#tea#5$", "T#tea$"));
+    }
+
+    /// Of a table whose keys are values as they are, the text of a key is longer than the stored value.
+    #[test]
+    fn a_value_is_too_long_by_its_stored_bytes() {
+        let (schema, unread) = schema_of("{At}");
+        let mut source = schema.entity("Message").unwrap().clone();
+        let attribute = KeyAttribute { name: "At".into(), of: KeyType::S, is_plain: true };
+        source.key.stored = StoredForm::Values { prefix: String::new(), pk: Vec::new(), sk: vec![attribute] };
+        let behind = |n_bytes: usize| {
+            let value = format!("#{}", "x".repeat(n_bytes - 1));
+            unread.sort_keys(&source, "", |_| Some(&value)).map_err(|error| error.why)
+        };
+        assert!(matches!(behind(1_024), Ok(SortKeys::After(_))));
+        assert_eq!(behind(1_025).unwrap_err(), Problem::TooLong { bytes: 1_025, bytes_max: 1_024 }.to_string());
     }
 
     #[test]
