@@ -64,7 +64,8 @@ def of_manifests():
     for path in [folder / "tests.rs", *sorted((folder / "tests").glob("*.rs"))]:
         for _, arguments in argument_lists(path.read_text(), MANIFEST):
             for expected in re.findall(r"expect!\[\[?(.*?)\]\]?\s*,?\s*$", arguments, re.S):
-                found |= {said.group(1) for text in texts(expected) if (said := re.match(SAID, text.strip(), re.S))}
+                lines = [line.strip() for text in texts(expected) for line in text.splitlines()]
+                found |= {said.group(1) for line in lines if (said := re.match(SAID, line))}
     return found
 
 

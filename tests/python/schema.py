@@ -7,7 +7,6 @@ Needs: jsonschema, which aws-sam-translator brings. Python 3.11 or later, for it
 """
 
 import json
-import os
 import pathlib
 import subprocess
 import tomllib

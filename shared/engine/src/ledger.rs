@@ -35,7 +35,7 @@
 //! # Stream shards
 //!
 //! A stream shard has an item in the ledger's table: what a batch must know about its shard before it counts. It states
-//! whether the shard has [exceptions](crate::count::exceptions), so a batch reads them only then. No change of
+//! whether the shard has exceptions (module `count::exceptions`), so a batch reads them only then. No change of
 //! a stream shard is counted before this item exists.
 //!
 //! *Fixed satellites*: in tables in which the manifest once said `shards`, the item also has the number of items that

@@ -3,7 +3,7 @@
 //! - The database checks every requirement, in the condition of the write or of another item in its transaction; no
 //!   write relies on a read alone. If a requirement cannot be a condition, the method documents what another writer can
 //!   do in between, and the result.
-//! - A refusal is a [`WriteError`](crate::write_error::WriteError) that names the item.
+//! - A refusal is a [`WriteError`] that names the item.
 //! - A write is sent again until its outcome is known, within [limits](TRIES_MAX).
 //! - Every item has `CreatedAt` and `UpdatedAt`, and each write of an attribute also writes the index keys that contain
 //!   it. Derived attributes are neither written nor lost, because an existing item is changed instead of replaced.
