@@ -347,7 +347,7 @@ impl<'a> KnownTypes<'a> {
         let Some((what, given)) = given.filter(|(_, given)| *given != of) else { return Ok(()) };
         let hint = match (given, of) {
             ("N", "S") => format!(": write text({name}) for its text"),
-            ("S", "N") => format!(": write number({name}) for a number that is given as text"),
+            ("S", "N") => format!(": write number({name}) for a number that is stored as text"),
             _ => String::new(),
         };
         Err(named.place.wrong(format!("{}.{name} {what} ({given}), and `{call}` takes {of}{hint}", entity.name)))
